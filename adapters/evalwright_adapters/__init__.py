@@ -1,0 +1,1 @@
+"""Adapters that come with Evalwright, one module or package per foreign format."""

@@ -1,0 +1,118 @@
+"""Two ways to write JSON that always give the same bytes for the same value, and the digests made from them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["canonical_json", "digest_bytes", "digest_json", "digest_text", "finite", "stable_json"]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def stable_json(value: Any) -> str:
+    """Return JSON with sorted keys and no white space; the form that every ``sha256:`` of a suite or report covers.
+
+    Raises ``ValueError`` for NaN and infinities.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest_bytes(data: bytes) -> str:
+    """Return ``sha256:`` and the hex digest of ``data``."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def digest_text(text: str) -> str:
+    """Return the digest of ``text`` in UTF-8; a lone surrogate counts as its three-byte form."""
+    return digest_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def digest_json(value: Any) -> str:
+    """Return the digest of ``value`` in its stable form."""
+    return digest_text(stable_json(value))
+
+
+def canonical_json(value: Any) -> str:
+    """Return the form that the ledger hashes: what ECMAScript's ``JSON.stringify`` gives, with keys in UTF-16 order.
+
+    Numbers print as ECMAScript prints them (1.0 as ``1``, 1e-7 as ``1e-7``, integers above 2**53 as doubles, NaN and
+    infinities as ``null``); lone surrogates as ``\\udxxx``. Source: ECMA-262, Number::toString and QuoteJSONString.
+    """
+    if value is None or value is True or value is False:
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, (int, float)):
+        return _number(value)
+    if isinstance(value, Mapping):
+        keys = sorted((str(key) for key in value), key=_utf16)
+        return "{" + ",".join(f"{_string(key)}:{canonical_json(value[key])}" for key in keys) + "}"
+    if isinstance(value, Sequence):
+        return "[" + ",".join(canonical_json(item) for item in value) + "]"
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def finite(value: Any) -> Any:
+    """Return ``value`` with every NaN and infinity replaced by ``None`` and every lone surrogate by U+FFFD."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, Mapping):
+        return {finite(str(key)): finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    return value
+
+
+def _utf16(text: str) -> bytes:
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _string(text: str) -> str:
+    quoted = json.dumps(text, ensure_ascii=False)
+    return quoted if quoted.isascii() else _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
+
+
+def _number(value: float) -> str:
+    if isinstance(value, int):
+        if abs(value) <= 2**53:
+            return str(value)
+        value = _as_double(value)
+    if not math.isfinite(value):
+        return "null"
+    if value == 0:
+        return "0"
+    return _ecmascript(value)
+
+
+def _as_double(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _ecmascript(value: float) -> str:
+    """Lay out the shortest digits that read back as ``value`` the way ECMA-262 Number::toString does."""
+    mantissa, _, exponent = f"{abs(value)!r}".partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    fraction = "" if fraction == "0" else fraction
+    point = len(whole) + int(exponent or 0)
+    digits = (whole + fraction).lstrip("0")
+    point -= len(whole + fraction) - len(digits)
+    digits = digits.rstrip("0")
+    sign = "-" if value < 0 else ""
+    if len(digits) <= point <= 21:
+        return sign + digits + "0" * (point - len(digits))
+    if 0 < point <= 21:
+        return f"{sign}{digits[:point]}.{digits[point:]}"
+    if -6 < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    tail = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{sign}{digits[0]}{tail}e{'+' if point > 0 else '-'}{abs(point - 1)}"

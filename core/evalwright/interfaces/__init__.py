@@ -1,0 +1,65 @@
+"""The interfaces that plugins implement: abstract classes, and the frozen values that their methods take and give.
+
+A new method always has a default body and a new argument is always a new field of a request value, so that an older
+plugin keeps working. Nothing here imports pydantic at run time.
+"""
+
+from evalwright.interfaces.adapter import (
+    Exporter,
+    Imported,
+    ImportedCase,
+    ImportedFile,
+    Importer,
+    ImportedSuite,
+    RunView,
+    Unsupported,
+)
+from evalwright.interfaces.judge import Judge, JudgeReply, JudgeRequest
+from evalwright.interfaces.local import Killable, LocalSession
+from evalwright.interfaces.output import BoundedOutput, OutputSink
+from evalwright.interfaces.plugin import API, Deadline, Host, Plugin, Problem
+from evalwright.interfaces.queue import Beat, Job, Outcome, Queue
+from evalwright.interfaces.runner import Runner, RunnerContext
+from evalwright.interfaces.sandbox import Command, Mount, Sandbox, SandboxRequest, Session
+from evalwright.interfaces.scorer import ScoreContext, Scorer
+from evalwright.interfaces.service import RunningService, Service
+from evalwright.interfaces.store import Store
+
+__all__ = [
+    "API",
+    "Beat",
+    "BoundedOutput",
+    "Command",
+    "Deadline",
+    "Exporter",
+    "Host",
+    "Imported",
+    "ImportedCase",
+    "ImportedFile",
+    "ImportedSuite",
+    "Importer",
+    "Job",
+    "Judge",
+    "JudgeReply",
+    "JudgeRequest",
+    "Killable",
+    "LocalSession",
+    "Mount",
+    "Outcome",
+    "OutputSink",
+    "Plugin",
+    "Problem",
+    "Queue",
+    "RunView",
+    "Runner",
+    "RunnerContext",
+    "RunningService",
+    "Sandbox",
+    "SandboxRequest",
+    "ScoreContext",
+    "Scorer",
+    "Service",
+    "Session",
+    "Store",
+    "Unsupported",
+]

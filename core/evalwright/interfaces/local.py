@@ -1,0 +1,104 @@
+"""A session whose workspace is a directory of this host: everything but running the command."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from evalwright.interfaces.plugin import Deadline
+from evalwright.interfaces.sandbox import SandboxRequest, Session
+
+__all__ = ["Killable", "LocalSession"]
+
+
+class Killable(Protocol):
+    """A running command that another thread can end."""
+
+    def kill(self) -> None:
+        """End it and everything it started."""
+        ...
+
+
+class LocalSession(Session):
+    """Implements all of :class:`Session` but ``execute`` for a workspace that lies on this host.
+
+    A subclass whose commands see other paths overrides ``workspace`` and ``exchange`` and translates in ``execute``.
+    """
+
+    def __init__(self, request: SandboxRequest) -> None:
+        self.request = request
+        self.workspace = PurePosixPath(request.workspace)
+        self.exchange = PurePosixPath(request.exchange)
+        self._live: set[Killable] = set()
+        self._idle = threading.Condition()
+        self._killed = False
+
+    @contextlib.contextmanager
+    def running(self, process: Killable) -> Iterator[None]:
+        """Keep ``process`` reachable for :meth:`kill` while the block runs."""
+        with self._idle:
+            self._live.add(process)
+            killed = self._killed
+        if killed:
+            process.kill()
+        try:
+            yield
+        finally:
+            with self._idle:
+                self._live.discard(process)
+                self._idle.notify_all()
+
+    def host_path(self, path: PurePosixPath) -> Path:
+        """Return the host's path of one that commands see. ``ValueError`` when it is in neither directory."""
+        for inside, outside in ((self.workspace, self.request.workspace), (self.exchange, self.request.exchange)):
+            absolute = PurePosixPath(os.path.normpath(self.workspace / path))
+            if absolute == inside or inside in absolute.parents:
+                return outside / absolute.relative_to(inside)
+        raise ValueError(f"{path} is outside the workspace")
+
+    def put(self, source: Path | bytes, to: PurePosixPath) -> None:
+        """Write bytes, or copy a file or directory of the host, to a path inside."""
+        target = self.host_path(to)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(source, bytes):
+            target.write_bytes(source)
+        elif source.is_dir():
+            shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
+        else:
+            shutil.copy2(source, target, follow_symlinks=False)
+
+    def get(self, path: PurePosixPath, *, max_bytes: int) -> bytes:
+        """Read a regular file; the last component is never followed as a link, and a FIFO never blocks."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(self.host_path(path), flags)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(f"{path} is not a regular file")
+            return file.read(max_bytes)
+
+    def alive(self) -> bool:
+        """Tell whether :meth:`kill` has not been called."""
+        return not self._killed
+
+    def kill(self, deadline: Deadline) -> None:
+        """End every running command and wait until each has been reaped."""
+        with self._idle:
+            self._killed = True
+            live = list(self._live)
+        for process in live:
+            process.kill()
+        with self._idle:
+            if not self._idle.wait_for(lambda: not self._live, deadline.remaining):
+                raise TimeoutError(f"{len(self._live)} commands are still running")
+
+    def collect(self, deadline: Deadline) -> None:
+        """Do nothing: changes are already on the host."""
+
+    def destroy(self, deadline: Deadline) -> None:
+        """Do nothing: the directories belong to the caller."""

@@ -1,0 +1,132 @@
+"""Isolated places in which commands run."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+from evalwright.interfaces.output import OutputSink
+from evalwright.interfaces.plugin import Deadline, Plugin
+from evalwright.model import Completed
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+__all__ = ["Command", "Mount", "Sandbox", "SandboxRequest", "Session"]
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command to run in a session.
+
+    ``argv`` is never read by a shell; ``argv[0]`` without a slash is looked up in the ``PATH`` of ``env``. ``env`` is the
+    whole environment. ``cwd`` is a path as the session sees it, inside the workspace or the exchange directory; ``None``
+    is the workspace. ``stdin`` is delivered and then closed; ``None`` reads as empty. ``timeout`` in seconds, ``None`` for
+    none; ``grace`` is the time between TERM and KILL. ``capture`` makes the sink of each stream. ``canceled`` is asked
+    several times a second; once it says yes the command is killed.
+    """
+
+    argv: Sequence[str]
+    cwd: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    stdin: bytes | None = None
+    timeout: float | None = None
+    grace: float = 1.0
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    capture: Callable[[], OutputSink] | None = None
+    on_output: Callable[[Literal["stdout", "stderr"], bytes], None] | None = None
+    canceled: Callable[[], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """A directory or file of the host that commands may read at ``target``."""
+
+    source: Path
+    target: PurePosixPath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxRequest:
+    """What a trial asks of a sandbox.
+
+    ``workspace`` and ``exchange`` are private directories of the host, already filled. ``role`` tells the agent's place
+    from a grader's. ``options`` is the case's own ``sandbox`` table. ``env`` holds what every command shall have unless it
+    says otherwise. ``owner`` is the trial's key, for :meth:`Sandbox.reap`.
+    """
+
+    owner: str
+    workspace: Path
+    exchange: Path
+    role: Literal["agent", "grader"] = "agent"
+    mounts: Sequence[Mount] = ()
+    endpoints: Mapping[str, str] = field(default_factory=dict[str, str])
+    readonly: bool = False
+    network: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    deadline: Deadline | None = None
+
+
+class Session(ABC):
+    """One trial's isolated place. The core calls :meth:`kill`, :meth:`collect`, :meth:`destroy` in this order.
+
+    ``workspace`` and ``exchange`` are paths as commands see them; ``exchange`` is private to the trial and lies beside the
+    workspace (case, task, diff, output). ``isolation`` says in a word what this place really separates.
+    """
+
+    workspace: PurePosixPath
+    exchange: PurePosixPath
+    isolation: str = "none"
+
+    @abstractmethod
+    def execute(self, command: Command) -> Completed:
+        """Run a command to its end; every process that it started is dead when this returns."""
+
+    @abstractmethod
+    def put(self, source: Path | bytes, to: PurePosixPath) -> None:
+        """Place bytes, or a file or directory of the host, at a path inside."""
+
+    @abstractmethod
+    def get(self, path: PurePosixPath, *, max_bytes: int) -> bytes:
+        """Return up to ``max_bytes`` of a regular file; links are not followed. ``OSError`` for anything else."""
+
+    @abstractmethod
+    def alive(self) -> bool:
+        """Tell whether commands can still run."""
+
+    @abstractmethod
+    def kill(self, deadline: Deadline) -> None:
+        """End every process of the session."""
+
+    @abstractmethod
+    def collect(self, deadline: Deadline) -> None:
+        """Bring the workspace's changes back to ``SandboxRequest.workspace``."""
+
+    @abstractmethod
+    def destroy(self, deadline: Deadline) -> None:
+        """Release everything. A failure is a warning that names what is left."""
+
+    def address(self, port: int) -> str:
+        """Return ``host:port`` under which the host reaches a port inside; needs the capability ``ports``."""
+        raise NotImplementedError("this sandbox does not offer ports")
+
+
+class Sandbox(Plugin[C]):
+    """Makes sessions."""
+
+    CaseConfig: ClassVar[type[BaseModel] | None] = None
+
+    @abstractmethod
+    def open(self, request: SandboxRequest) -> Session:
+        """Make a place for one trial. Raises ``SandboxError`` when it cannot be made."""
+
+    def reap(self, alive: Callable[[str], bool]) -> Sequence[str]:
+        """Remove what dead owners left behind and name it; ``alive`` tells whether an owner still runs."""
+        return ()

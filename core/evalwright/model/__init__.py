@@ -1,0 +1,36 @@
+"""The values that travel between the stages of a trial: frozen, slotted, standard library only."""
+
+from evalwright.model.manifest import Change, Entry, Manifest
+from evalwright.model.result import Completed, Output, RunnerResult
+from evalwright.model.score import Finding, Score, ScoredTrial
+from evalwright.model.spec import TrialSpec, TrialView
+from evalwright.model.suite import (
+    BUILTIN_SCORERS,
+    AgentTable,
+    Case,
+    PluginTable,
+    ScorerEntry,
+    Suite,
+)
+from evalwright.model.usage import Usage
+
+__all__ = [
+    "BUILTIN_SCORERS",
+    "AgentTable",
+    "Case",
+    "Change",
+    "Completed",
+    "Entry",
+    "Finding",
+    "Manifest",
+    "Output",
+    "PluginTable",
+    "RunnerResult",
+    "Score",
+    "ScoredTrial",
+    "ScorerEntry",
+    "Suite",
+    "TrialSpec",
+    "TrialView",
+    "Usage",
+]

@@ -1,0 +1,108 @@
+"""What a directory tree holds: one entry per path, and the changes between two trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = ["Change", "Entry", "Manifest"]
+
+Kind = Literal["directory", "file", "symlink", "other"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One path of a tree, relative to its root, with ``/`` between parts.
+
+    ``path`` is text for records: a byte that is not UTF-8 stands as ``\\xNN``, and ``path_b64`` then holds the exact
+    bytes. ``sha256`` is ``sha256:hex`` of a file's content or of a link's target; ``mode`` the permission bits of a file.
+    """
+
+    path: str
+    kind: Kind
+    sha256: str | None = None
+    size: int | None = None
+    mode: int | None = None
+    target: str | None = None
+    broken: bool | None = None
+    subtype: str | None = None
+    path_b64: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the record of ``workspace-before.json`` and ``workspace-after.json``."""
+        record: dict[str, Any] = {"path": self.path, "kind": self.kind}
+        for name in ("sha256", "size", "mode", "target", "broken", "subtype", "path_b64"):
+            value = getattr(self, name)
+            if value is not None:
+                record[name] = value
+        return record
+
+    @staticmethod
+    def from_json(record: Mapping[str, Any]) -> Entry:
+        """Read a record back; keys that this version does not know are left out."""
+        known = {name: record[name] for name in Entry.__slots__ if name in record}
+        return Entry(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """All entries of one tree, sorted by path bytes."""
+
+    entries: tuple[Entry, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the document ``{root, entries}``."""
+        return {"root": ".", "entries": [entry.as_json() for entry in self.entries]}
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> Manifest:
+        """Read a document written by :meth:`as_json` or by evalctl."""
+        return Manifest(tuple(Entry.from_json(record) for record in document["entries"]))
+
+    @property
+    def total_bytes(self) -> int:
+        """Return the sum of all file sizes."""
+        return sum(entry.size or 0 for entry in self.entries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One path that differs between two trees. Modes never make a change."""
+
+    path: str
+    status: Literal["added", "deleted", "modified"]
+    kind: Kind
+    sha256_before: str | None
+    sha256_after: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the record of ``workspace-diff.json``."""
+        return {name: getattr(self, name) for name in ("path", "status", "kind", "sha256_before", "sha256_after")}
+
+
+def changes_between(before: Manifest, after: Manifest) -> tuple[Change, ...]:
+    """Return what differs in content or kind, sorted by path."""
+    old = {entry.path: entry for entry in before.entries}
+    new = {entry.path: entry for entry in after.entries}
+    found = (_change(path, old.get(path), new.get(path)) for path in sorted(old.keys() | new.keys()))
+    return tuple(change for change in found if change is not None)
+
+
+def _change(path: str, old: Entry | None, new: Entry | None) -> Change | None:
+    if old and new and (old.kind, old.sha256) == (new.kind, new.sha256):
+        return None
+    present = new or old
+    assert present is not None
+    return Change(
+        path=path,
+        status="added" if old is None else "deleted" if new is None else "modified",
+        kind=present.kind,
+        sha256_before=old.sha256 if old else None,
+        sha256_after=new.sha256 if new else None,
+    )
+
+
+def paths_of(changes: Sequence[Change]) -> list[str]:
+    """Return the paths alone."""
+    return [change.path for change in changes]

@@ -1,0 +1,71 @@
+"""What a scorer sees of a finished trial, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evalwright.model.manifest import Change, Manifest
+
+__all__ = ["Finding", "Score", "ScoredTrial"]
+
+Finding = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One scorer's result. ``score`` is finite and in [0, 1]; ``label`` defaults to ``pass`` or ``fail``.
+
+    ``error`` marks a scorer that could not judge: the trial becomes ``error``, never ``fail``.
+    ``metrics`` are finite numbers of any range for comparison and reports.
+    """
+
+    ok: bool
+    score: float
+    label: str = ""
+    findings: tuple[Finding, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+    error: bool = False
+
+    @staticmethod
+    def passed(**fields: Any) -> Score:
+        """Return a full score."""
+        return Score(ok=True, score=1.0, **fields)
+
+    @staticmethod
+    def failed(*findings: Finding, **fields: Any) -> Score:
+        """Return a zero score with its reasons."""
+        return Score(ok=False, score=0.0, findings=findings, **fields)
+
+    @staticmethod
+    def decided(findings: tuple[Finding, ...]) -> Score:
+        """Return a full score when there is nothing to object to, else a zero score with the objections."""
+        return Score(ok=not findings, score=0.0 if findings else 1.0, findings=findings)
+
+    @staticmethod
+    def broken(why: str) -> Score:
+        """Return the result of a scorer that could not judge."""
+        return Score(ok=False, score=0.0, label="error", findings=({"why": why},), error=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredTrial:
+    """A finished trial as a scorer sees it; the agent's processes are dead.
+
+    ``expect`` holds the expectations that the scorer owns, as written in the case and already validated against its
+    ``Expect`` models. ``output`` is the redacted, bounded answer; ``native`` tells a native suite from one in evalctl form.
+    """
+
+    case_id: str
+    task: str
+    expect: Mapping[str, Any]
+    output: str
+    output_truncated: bool = False
+    exit_code: int | None = None
+    timed_out: bool = False
+    before: Manifest = field(default_factory=Manifest)
+    after: Manifest = field(default_factory=Manifest)
+    changes: tuple[Change, ...] = ()
+    native: bool = True
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -1,0 +1,71 @@
+"""Everything a worker needs to run one trial, as plain data without expectations or secrets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+__all__ = ["TrialSpec", "TrialView"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialSpec:
+    """One case in one run, inputs named by digest.
+
+    ``case`` is the view that the runner may see; ``gold_digest`` names the tree with the full cases and hidden files,
+    which is opened only after every process of the agent is dead. ``tables`` holds the resolved plugin tables
+    (``runner``, ``agent``, ``sandbox``, ``scorers``); environment variables appear by name only. ``store`` is the content
+    store's path where workers share a file system, else ``None``.
+    """
+
+    schema_version: int = 1
+    run_id: str
+    suite: str
+    suite_digest: str
+    native: bool
+    case_id: str
+    case_digest: str
+    case: Mapping[str, Any]
+    fixture_digest: str
+    gold_digest: str
+    files_digest: str | None = None
+    diff_digest: str | None = None
+    hidden: str | None = None
+    arm: str = "default"
+    repeat: int = 1
+    attempt: int = 1
+    tables: Mapping[str, Any]
+    timeout: float = 300.0
+    keep_workspace: str = "none"
+    paranoid: bool = False
+    seed: int = 0
+    store: str | None = None
+    suite_directory: str | None = None
+    secrets: tuple[str, ...] = field(default=())
+
+    def to_bytes(self) -> bytes:
+        """Return the spec as UTF-8 JSON."""
+        record = {field.name: getattr(self, field.name) for field in fields(self)}
+        return json.dumps(record, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
+
+    @staticmethod
+    def from_bytes(data: bytes) -> TrialSpec:
+        """Read a spec written by :meth:`to_bytes`; keys of a newer version are refused by ``TypeError``."""
+        record = json.loads(data)
+        record["secrets"] = tuple(record.get("secrets", ()))
+        return TrialSpec(**record)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialView:
+    """What a runner may know of its trial: nothing that tells the answer."""
+
+    id: str
+    task: str
+    diff: str | None = None
+    record: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    arm: str = "default"
+    repeat: int = 1
+    seed: int = 0

@@ -1,0 +1,120 @@
+"""A suite and its cases, after every check has passed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["BUILTIN_SCORERS", "AgentTable", "Case", "PluginTable", "ScorerEntry", "Suite"]
+
+BUILTIN_SCORERS = (
+    "contains",
+    "regex",
+    "exact",
+    "json-schema",
+    "numeric-threshold",
+    "file-exists",
+    "exit-code",
+    "workspace-diff",
+)
+"""The eight pure scorers that a suite without ``scorers`` applies, in the order of their records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginTable:
+    """A reference to a plugin with its configuration, as the suite writes it."""
+
+    use: str
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def as_json(self) -> dict[str, Any]:
+        """Return ``{"use": name, ...config}``."""
+        return {"use": self.use, **self.config}
+
+    @staticmethod
+    def from_json(record: Mapping[str, Any]) -> PluginTable:
+        """Read a table written by :meth:`as_json`."""
+        return PluginTable(use=record["use"], config={key: value for key, value in record.items() if key != "use"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorerEntry:
+    """One entry of a suite's ``scorers``; ``explicit_id`` tells a written id from the scorer's own name."""
+
+    table: PluginTable
+    id: str
+    required: bool = True
+    explicit_id: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the entry as a TrialSpec carries it."""
+        return {
+            "table": self.table.as_json(),
+            "id": self.id,
+            "required": self.required,
+            "explicit_id": self.explicit_id,
+        }
+
+    @staticmethod
+    def from_json(record: Mapping[str, Any]) -> ScorerEntry:
+        """Read an entry written by :meth:`as_json`."""
+        return ScorerEntry(
+            table=PluginTable.from_json(record["table"]),
+            id=record["id"],
+            required=record["required"],
+            explicit_id=record["explicit_id"],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentTable:
+    """The keys of ``runner`` that every runner shares; times in seconds, sizes in bytes."""
+
+    timeout: float = 300.0
+    max_output_bytes: int = 5 * 1024 * 1024
+    env_allowlist: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    redact_env_values: tuple[str, ...] = ()
+    redact_patterns: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    reveal_expect: bool = False
+    reveal_id: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One task. ``record`` is the case exactly as written, with its id; ``line`` where it stands in the cases file."""
+
+    id: str
+    task: str
+    workspace: str
+    record: Mapping[str, Any]
+    line: int = 0
+    diff: str | None = None
+    expect: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    hidden: str | None = None
+    gold: str | Mapping[str, Any] | None = None
+    timeout: float | None = None
+    tags: tuple[str, ...] = ()
+    split: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """A checked suite. ``document`` is ``suite.json`` exactly as written."""
+
+    name: str
+    directory: Path
+    document: Mapping[str, Any]
+    native: bool
+    cases: tuple[Case, ...]
+    agent: AgentTable
+    runner: PluginTable
+    sandbox: PluginTable
+    scorers: tuple[ScorerEntry, ...]
+    requires: tuple[str, ...] = ()
+    primary: str | None = None
+    acknowledged: bool = False
+    cases_file: str = "cases.jsonl"

@@ -1,0 +1,1 @@
+"""Runners, sandboxes, queues and observers that come with Evalwright."""

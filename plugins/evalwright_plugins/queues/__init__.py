@@ -1,0 +1,1 @@
+"""Queues that come with Evalwright."""

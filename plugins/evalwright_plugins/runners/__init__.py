@@ -1,0 +1,1 @@
+"""Runners that come with Evalwright."""

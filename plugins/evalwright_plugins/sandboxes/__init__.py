@@ -1,0 +1,1 @@
+"""Sandboxes that come with Evalwright."""

@@ -1,0 +1,1 @@
+"""Scorers that come with Evalwright, one file per family."""
