@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["Change", "Entry", "Manifest"]
+__all__ = ["Change", "Entry", "Manifest", "changes_between", "paths_of"]
 
 Kind = Literal["directory", "file", "symlink", "other"]
 
@@ -16,7 +17,8 @@ class Entry:
     """One path of a tree, relative to its root, with ``/`` between parts.
 
     ``path`` is text for records: a byte that is not UTF-8 stands as ``\\xNN``, and ``path_b64`` then holds the exact
-    bytes. ``sha256`` is ``sha256:hex`` of a file's content or of a link's target; ``mode`` the permission bits of a file.
+    bytes. ``sha256`` is ``sha256:hex`` of a file's content or of a link's target; ``mode`` the permission bits of a file or
+    directory.
     """
 
     path: str
@@ -34,9 +36,14 @@ class Entry:
         record: dict[str, Any] = {"path": self.path, "kind": self.kind}
         for name in ("sha256", "size", "mode", "target", "broken", "subtype", "path_b64"):
             value = getattr(self, name)
-            if value is not None:
+            if value is not None and (name != "mode" or self.kind == "file"):
                 record[name] = value
         return record
+
+    @property
+    def raw_path(self) -> bytes:
+        """Return the exact bytes of the path."""
+        return base64.b64decode(self.path_b64) if self.path_b64 else self.path.encode()
 
     @staticmethod
     def from_json(record: Mapping[str, Any]) -> Entry:

@@ -1,0 +1,227 @@
+"""The append-only event log: one JSON object a line, each naming the digest of the one before.
+
+``digest`` is the sha256 of the canonical JSON of the event without ``digest``; the first ``prev`` is :data:`GENESIS`. A head
+record ``{seq, digest}`` beside the log is replaced after each commit: shorter than the log is normal after a crash, longer
+means that the log's tail was cut off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from evalwright.canonical import canonical_json, digest_text
+from evalwright.errors import LedgerDamaged, RunBusy
+
+__all__ = ["GENESIS", "Damage", "Event", "Ledger", "first_damage", "read_events"]
+
+GENESIS = "sha256:GENESIS"
+VERSION = 1
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """The first place where a ledger does not verify. ``line`` counts from 1; ``after_seq`` is the last good event."""
+
+    line: int
+    after_seq: int
+    code: str
+    reason: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all fields."""
+        return {"line": self.line, "after_seq": self.after_seq, "code": self.code, "reason": self.reason}
+
+
+class Ledger:
+    """A ledger opened for append by its one writer. Not thread-safe: the coordinator's thread owns it.
+
+    Opening verifies the whole chain once. A torn last line is moved aside to ``<name>.torn`` and recorded; damage anywhere
+    else raises :class:`LedgerDamaged`. :meth:`append` writes, :meth:`commit` makes everything written durable.
+    """
+
+    def __init__(self, path: Path, *, run: str) -> None:
+        self.path = path
+        self.run = run
+        self.seq = 0
+        self.digest = GENESIS
+        self._size = 0
+        self.head_path = path.with_name(path.name.removesuffix(".jsonl") + ".head.json")
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            torn = self._load()
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+        if torn:
+            self._set_aside(torn)
+
+    def append(self, type: str, data: Mapping[str, Any], *, actor: str = "coordinator") -> Event:
+        """Write one event and return it. Raises ``OSError`` when the disk is full, and then nothing was written."""
+        event: Event = {
+            "v": VERSION,
+            "seq": self.seq + 1,
+            "ts": _now(),
+            "run": self.run,
+            "type": type,
+            "actor": {"kind": "kernel", "id": actor},
+            "data": dict(data),
+            "prev": self.digest,
+        }
+        event["digest"] = digest_text(canonical_json(event))
+        self._write(_line(event))
+        self.seq, self.digest = event["seq"], event["digest"]
+        return event
+
+    def commit(self) -> None:
+        """Make every event so far durable, then replace the head record."""
+        os.fdatasync(self._descriptor)
+        aside = self.head_path.with_name(self.head_path.name + ".new")
+        aside.write_text(json.dumps({"seq": self.seq, "digest": self.digest}), encoding="utf-8", newline="")
+        os.replace(aside, self.head_path)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Ledger:
+        """Return self."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close."""
+        self.close()
+
+    def _write(self, line: bytes) -> None:
+        if os.fstat(self._descriptor).st_size != self._size:
+            raise RunBusy(f"{self.path} was changed by somebody else", hint="let one process write a run")
+        try:
+            written = os.write(self._descriptor, line)
+        except OSError:
+            os.ftruncate(self._descriptor, self._size)
+            raise
+        if written != len(line):
+            os.ftruncate(self._descriptor, self._size)
+            raise OSError(28, "No space left on device", str(self.path))
+        self._size += written
+
+    def _load(self) -> bytes:
+        content = self.path.read_bytes()
+        whole, torn = _split_torn(content)
+        for event in _verified(whole, self.path, read_head(self.head_path)):
+            self.seq, self.digest = event["seq"], event["digest"]
+        self._size = len(content)
+        return torn
+
+    def _set_aside(self, torn: bytes) -> None:
+        with self.path.with_name(self.path.name + ".torn").open("ab") as file:
+            file.write(torn + b"\n")
+        self._size -= len(torn)
+        os.ftruncate(self._descriptor, self._size)
+        self.append("LEDGER_TAIL_REPAIRED", {"bytes": len(torn)})
+
+
+def read_events(path: Path) -> list[Event]:
+    """Return all events of a ledger, verified; a torn last line is left out, and nothing is repaired.
+
+    Raises :class:`LedgerDamaged` for damage anywhere else, ``OSError`` when the file cannot be read.
+    """
+    whole, _ = _split_torn(path.read_bytes())
+    head = path.with_name(path.name.removesuffix(".jsonl") + ".head.json")
+    return list(_verified(whole, path, read_head(head)))
+
+
+def first_damage(path: Path) -> Damage | None:
+    """Return the first damage of a ledger, a torn tail included, or ``None`` for a whole one."""
+    content = path.read_bytes()
+    whole, torn = _split_torn(content)
+    seq = line = 0
+    try:
+        for event in _verified(whole, path, read_head(path.with_name(path.name.removesuffix(".jsonl") + ".head.json"))):
+            seq, line = event["seq"], line + 1
+    except LedgerDamaged as error:
+        return Damage(**{key: error.details[key] for key in ("line", "after_seq", "code", "reason")})
+    if torn:
+        return Damage(line=line + 1, after_seq=seq, code="torn_tail", reason="the last line is incomplete")
+    return None
+
+
+def read_head(path: Path) -> Mapping[str, Any]:
+    """Return the head record, or an empty one when there is none that can be read."""
+    try:
+        head = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return head if isinstance(head, dict) else {}
+
+
+def _split_torn(content: bytes) -> tuple[bytes, bytes]:
+    cut = content.rfind(b"\n") + 1
+    return content[:cut], content[cut:]
+
+
+def _verified(content: bytes, path: Path, head: Mapping[str, Any]) -> Iterator[Event]:
+    """Yield each event whose place, link and digest are right; raise at the first that is not."""
+    seq, previous, number = 0, GENESIS, 0
+    for number, line in enumerate(content.split(b"\n")[:-1], 1):
+        event = _parsed(line)
+        problem = _problem(event, seq, previous)
+        if event is None or problem:
+            raise _damaged(path, number, seq, *(problem or ("not_json", "the line is not a JSON object")))
+        seq, previous = event["seq"], event["digest"]
+        if seq == head.get("seq") and previous != head.get("digest"):
+            raise _damaged(path, number, seq - 1, "rewritten", "the head record names another digest for this event")
+        yield event
+    if isinstance(head.get("seq"), int) and head["seq"] > seq:
+        raise _damaged(path, number + 1, seq, "chopped", f"the head record says that {head['seq']} events were written")
+
+
+def _parsed(line: bytes) -> Event | None:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _problem(event: Event | None, seq: int, previous: str) -> tuple[str, str] | None:
+    if event is None:
+        return None
+    if event.get("seq") != seq + 1:
+        return "wrong_seq", f"sequence {event.get('seq')} stands where {seq + 1} belongs"
+    if event.get("prev") != previous:
+        return "broken_link", "prev is not the digest of the event before"
+    body = {key: value for key, value in event.items() if key != "digest"}
+    if digest_text(canonical_json(body)) != event.get("digest"):
+        return "wrong_digest", "the event does not have the digest that it claims"
+    return None
+
+
+def _damaged(path: Path, line: int, after_seq: int, code: str, reason: str) -> LedgerDamaged:
+    error = LedgerDamaged(
+        f"{path}:{line}: {reason} (after sequence {after_seq})",
+        hint="restore the file from a copy; a damaged ledger is never repaired in the middle",
+        file=str(path),
+        line=line,
+    )
+    error.details = dict(error.details) | {"after_seq": after_seq, "code": code, "reason": reason}
+    return error
+
+
+def _line(event: Event) -> bytes:
+    """Return the event's line: keys in the order of the contract, values in their canonical form."""
+    body = ",".join(f"{canonical_json(key)}:{canonical_json(value)}" for key, value in event.items())
+    return f"{{{body}}}\n".encode()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,277 @@
+"""The fork server and the supervisors it forks: a program of its own, standard library only, single-threaded.
+
+It is started as a script and holds one end of a socket whose other end is the harness. Each request forks one
+*supervisor*, which is a child subreaper: whatever the command starts, however it detaches, is a descendant of the
+supervisor and is found in ``/proc``. The supervisor ends the whole tree when the command ends, when its time is up, when the
+harness says so, and when the harness is gone (its control socket closes). The server is a subreaper too, so that the
+tree of a supervisor that was itself killed comes to the server and is ended there.
+
+Request: one ``SEQPACKET`` message that carries descriptors: request (a memory file with JSON), stdin, stdout, stderr,
+control. Answers on the control socket, one JSON message each: ``{"supervisor": pid}``, then the report.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any, NoReturn
+
+PR_SET_CHILD_SUBREAPER = 36
+SETTLE_SECONDS = 0.2
+SWEEP_SECONDS = 5.0
+TICK_SECONDS = 0.005
+DESCRIPTORS = 5
+LIMITS = {
+    "cpu_seconds": resource.RLIMIT_CPU,
+    "file_size_bytes": resource.RLIMIT_FSIZE,
+    "memory_bytes": resource.RLIMIT_AS,
+    "open_files": resource.RLIMIT_NOFILE,
+    "processes": resource.RLIMIT_NPROC,
+}
+
+
+def become_subreaper() -> None:
+    """Make every orphaned descendant a child of this process."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def children_of(pid: int) -> list[int]:
+    """List the direct children of a process, over all of its threads."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children") as file:
+                found += [int(word) for word in file.read().split()]
+    return found
+
+
+def descendants(roots: list[int]) -> list[int]:
+    """List ``roots`` and everything below them."""
+    found: list[int] = []
+    waiting = list(roots)
+    while waiting:
+        pid = waiting.pop()
+        found.append(pid)
+        waiting += children_of(pid)
+    return found
+
+
+def send_all(pids: list[int], signum: int) -> None:
+    """Signal each process that still exists."""
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signum)
+
+
+class Family:
+    """The children of this process, minus those that ``spared`` names, and all that descends from them."""
+
+    def __init__(self, spared: set[int] | None = None) -> None:
+        self.spared = spared or set[int]()
+        self.statuses: dict[int, int] = {}
+
+    def living(self) -> list[int]:
+        """Reap what has ended; list what lives."""
+        self.reap()
+        return descendants([pid for pid in children_of(os.getpid()) if pid not in self.spared])
+
+    def reap(self) -> None:
+        """Collect the exit status of every child that has ended."""
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                self.statuses[pid] = status
+
+    def sweep(self) -> tuple[set[int], int]:
+        """Kill until nothing lives: stop first, so that a fork storm cannot outrun the kill.
+
+        Return the processes that were killed, and how many outlived even that.
+        """
+        seen: set[int] = set()
+        give_up = time.monotonic() + SWEEP_SECONDS
+        while living := self.living():
+            fresh = [pid for pid in living if pid not in seen]
+            seen.update(living)
+            if fresh:
+                send_all(fresh, signal.SIGSTOP)
+                continue
+            send_all(living, signal.SIGKILL)
+            if time.monotonic() > give_up:
+                return seen, len(living)
+            time.sleep(TICK_SECONDS / 5)
+        return seen, 0
+
+    def wait_gone(self, seconds: float) -> bool:
+        """Wait until nothing lives, at most ``seconds``."""
+        give_up = time.monotonic() + seconds
+        while self.living():
+            if time.monotonic() >= give_up:
+                return False
+            time.sleep(TICK_SECONDS)
+        return True
+
+
+class Supervisor:
+    """Runs one command and reports how it ended."""
+
+    def __init__(self, request: dict[str, Any], stdio: list[int], control: socket.socket) -> None:
+        self.request = request
+        self.control = control
+        self.family = Family()
+        self.report: dict[str, Any] = {"timed_out": False, "canceled": False, "leaked": 0, "survivors": 0}
+        self.wake, writer = os.pipe()
+        os.set_blocking(writer, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        self.started = time.monotonic()
+        self.child = self.spawn(stdio)
+
+    def spawn(self, stdio: list[int]) -> int:
+        """Fork and execute; a failure before the program runs is put into the report."""
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            become_command(self.request, stdio, writer)
+        for descriptor in (*stdio, writer):
+            os.close(descriptor)
+        with open(reader, "rb") as file:
+            problem = file.read()
+        if problem:
+            self.report["spawn_error"] = problem.decode("utf-8", "replace")
+        return child
+
+    def run(self) -> None:
+        """Wait for the end of the command, end what it left, and send the report."""
+        self.control.send(json.dumps({"supervisor": os.getpid()}).encode())
+        self.watch()
+        self.report["duration"] = time.monotonic() - self.started
+        cut = self.report["timed_out"] or self.report["canceled"]
+        if not cut:
+            self.family.wait_gone(SETTLE_SECONDS)
+        killed, survivors = self.family.sweep()
+        self.report |= {"leaked": len(killed - {self.child}), "survivors": survivors}
+        self.report["status"] = None if cut else self.family.statuses.get(self.child)
+        with contextlib.suppress(OSError):
+            self.control.send(json.dumps(self.report).encode())
+
+    def watch(self) -> None:
+        """Return when the command has ended or was cut."""
+        timeout = self.request["timeout"]
+        poll = select.poll()
+        poll.register(self.control, select.POLLIN)
+        poll.register(self.wake, select.POLLIN)
+        while True:
+            self.family.reap()
+            if self.child in self.family.statuses:
+                return
+            left = None if timeout is None else self.started + timeout - time.monotonic()
+            if left is not None and left <= 0:
+                self.report["timed_out"] = True
+                return self.terminate()
+            for descriptor, _ in poll.poll(None if left is None else left * 1000 + 1):
+                if descriptor == self.wake:
+                    os.read(self.wake, 4096)
+                elif not self.control.recv(16):
+                    self.abandon()
+                else:
+                    self.report["canceled"] = True
+                    return self.terminate()
+
+    def terminate(self) -> None:
+        """Ask the whole tree to end and wait for it during the grace time."""
+        send_all(self.family.living(), signal.SIGTERM)
+        self.family.wait_gone(self.request["grace"])
+
+    def abandon(self) -> NoReturn:
+        """Kill everything at once: the harness is gone."""
+        self.family.sweep()
+        os._exit(0)
+
+
+def become_command(request: dict[str, Any], stdio: list[int], writer: int) -> NoReturn:
+    """Turn this forked process into the command; on failure write why and exit."""
+    try:
+        os.setsid()
+        for number in range(1, signal.NSIG):
+            with contextlib.suppress(OSError, ValueError):
+                signal.signal(number, signal.SIG_DFL)
+        for target, descriptor in enumerate(stdio):
+            os.dup2(descriptor, target)
+        os.chdir(request["cwd"])
+        for name, value in request["limits"].items():
+            resource.setrlimit(LIMITS[name], (value, value + 1 if name == "cpu_seconds" else value))
+        os.execvpe(request["argv"][0], request["argv"], request["env"])
+    except BaseException as error:
+        os.write(writer, str(error).encode("utf-8", "replace"))
+    os._exit(127)
+
+
+def receive(channel: socket.socket) -> list[int]:
+    """Take the descriptors of one request; none when the harness is gone."""
+    flags = socket.MSG_CMSG_CLOEXEC
+    _, descriptors, _, _ = socket.recv_fds(channel, 16, DESCRIPTORS, flags)
+    return descriptors
+
+
+def start_supervisor(channel: socket.socket, descriptors: list[int]) -> int:
+    """Fork the supervisor of one request and return its pid."""
+    pid = os.fork()
+    if pid:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return pid
+    try:
+        signal.set_wakeup_fd(-1)
+        become_subreaper()
+        channel.close()
+        with open(descriptors[0], "rb") as file:
+            request = json.load(file)
+        Supervisor(request, descriptors[1:4], socket.socket(fileno=descriptors[4])).run()
+    finally:
+        os._exit(0)
+
+
+def serve(channel: socket.socket) -> None:
+    """Answer requests until the harness is gone; end the trees of supervisors that were killed."""
+    family = Family(spared=set())
+    wake, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    poll.register(wake, select.POLLIN)
+    while True:
+        for descriptor, _ in poll.poll():
+            if descriptor == wake:
+                os.read(wake, 4096)
+            elif descriptors := receive(channel):
+                family.spared.add(start_supervisor(channel, descriptors))
+            else:
+                family.sweep()
+                return
+        family.reap()
+        if any(os.WIFSIGNALED(family.statuses[pid]) for pid in family.spared & family.statuses.keys()):
+            family.sweep()
+        family.spared -= family.statuses.keys()
+        family.statuses.clear()
+
+
+def main() -> None:
+    """Serve on the descriptor that the command line names."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    become_subreaper()
+    serve(socket.socket(fileno=int(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Which process is it, really: a pid alone may have been reused."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ProcessIdentity", "boot_id", "current_process"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessIdentity:
+    """A process of one boot of one host. ``start_time`` is in clock ticks since boot, as ``/proc/PID/stat`` has it."""
+
+    pid: int
+    start_time: int
+    boot_id: str
+    host: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all fields."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(record: Mapping[str, Any]) -> ProcessIdentity:
+        """Read a record back; raises ``KeyError`` when a field is missing."""
+        return ProcessIdentity(
+            pid=int(record["pid"]),
+            start_time=int(record["start_time"]),
+            boot_id=str(record["boot_id"]),
+            host=str(record["host"]),
+        )
+
+    @property
+    def local(self) -> bool:
+        """Tell whether it belongs to this host, so that :attr:`alive` can know."""
+        return self.host == socket.gethostname()
+
+    @property
+    def alive(self) -> bool:
+        """Tell whether exactly this process still runs here."""
+        return self.local and self.boot_id == boot_id() and _start_time(self.pid) == self.start_time
+
+
+def current_process() -> ProcessIdentity:
+    """Return the identity of the calling process."""
+    pid = os.getpid()
+    return ProcessIdentity(pid=pid, start_time=_start_time(pid) or 0, boot_id=boot_id(), host=socket.gethostname())
+
+
+def boot_id() -> str:
+    """Return the kernel's id of the present boot, or an empty string where there is none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _start_time(pid: int) -> int | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    fields = stat.rpartition(b")")[2].split()
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])

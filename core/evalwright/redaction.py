@@ -1,0 +1,215 @@
+"""Secrets out of text and out of streams, before anything is cut.
+
+A secret that straddles the place where a stream is cut must not survive in part, so redaction works on the stream: the last
+:data:`WINDOW` characters are held back until what follows them is known. A match that touches the edge of what has been
+seen is redacted to the edge, and on while it still matches.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from evalwright.interfaces.output import TAIL_BYTES
+from evalwright.model import Output
+
+__all__ = ["MARK", "Redactor", "credential_values"]
+
+MARK = "[REDACTED]"
+WINDOW = 1 << 16
+CONTEXT = 64
+CARRIED = 256
+MATCH_SECONDS = 2.0
+SHORTEST_SECRET = 8
+CREDENTIAL_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
+
+Span = tuple[int, int]
+
+
+def credential_values(environment: Mapping[str, str], named: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the values to hide: of the ``named`` variables, and of all whose name looks like a credential's.
+
+    A value that was only guessed by its name counts from eight characters on, so that ``1`` or ``true`` stays readable.
+    """
+    chosen = [environment.get(name, "") for name in named]
+    for name, value in environment.items():
+        if len(value) >= SHORTEST_SECRET and any(word in CREDENTIAL_WORDS for word in name.upper().split("_")):
+            chosen.append(value)
+    return tuple(sorted({value for value in chosen if value}, key=lambda value: (-len(value), value)))
+
+
+class Redactor:
+    """Replaces literal secrets and matches of patterns by :data:`MARK`. Immutable and thread-safe.
+
+    Patterns are time-boxed: when one takes too long the whole window is redacted. Raises ``ValueError`` for a pattern that
+    does not compile.
+    """
+
+    def __init__(self, literals: Iterable[str] = (), patterns: Sequence[str] = ()) -> None:
+        self.literals = tuple(value for value in literals if value)
+        self._patterns = _compiled(patterns)
+
+    @property
+    def idle(self) -> bool:
+        """Tell whether there is nothing to look for."""
+        return not (self.literals or self._patterns)
+
+    def text(self, text: str) -> str:
+        """Return ``text`` without secrets."""
+        return _replaced(text, self.spans(text, 0)) if not self.idle else text
+
+    def json(self, value: Any) -> Any:
+        """Return a JSON value with every string in it, keys too, redacted."""
+        if self.idle:
+            return value
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.text(str(key)): self.json(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.json(item) for item in value]
+        return value
+
+    def bytes(self, data: bytes) -> bytes:
+        """Return ``data`` without secrets; bytes that are not UTF-8 stay as they are."""
+        text = data.decode("utf-8", "surrogateescape")
+        return self.text(text).encode("utf-8", "surrogateescape")
+
+    def output(self, max_bytes: int) -> RedactedOutput:
+        """Return a sink that keeps the first ``max_bytes`` of the redacted stream."""
+        return RedactedOutput(self, max_bytes)
+
+    def sinks(self, max_bytes: int) -> Callable[[], RedactedOutput]:
+        """Return a maker of such sinks, for ``Command.capture``."""
+        return lambda: self.output(max_bytes)
+
+    def spans(self, text: str, start: int) -> list[Span]:
+        """Return the merged places of all secrets at or after ``start``, in order."""
+        found = [span for literal in self.literals for span in _occurrences(text, literal, start)]
+        for pattern in self._patterns:
+            try:
+                found += [match.span() for match in pattern.finditer(text, start, timeout=MATCH_SECONDS) if match[0]]
+            except TimeoutError:
+                found.append((start, len(text)))
+        return _merged(found)
+
+
+class RedactedOutput:
+    """Keeps the head of the redacted stream, the redacted tail, and the totals of the raw one.
+
+    Once the head is full the middle of the stream is not even decoded: only a window for the tail is kept.
+    """
+
+    def __init__(self, redactor: Redactor, max_bytes: int) -> None:
+        self._redactor = redactor
+        self._max_bytes = max_bytes
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._pending = ""
+        self._done = 0
+        self._inside = False
+        self._head = bytearray()
+        self._recent = bytearray()
+        self._total = 0
+        self._hit = False
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes."""
+        self._total += len(data)
+        self._recent += data[-WINDOW * 2 :]
+        if len(self._recent) > WINDOW * 4:
+            del self._recent[: -WINDOW * 2]
+        if self._redactor.idle:
+            self._head += data[: max(0, self._max_bytes + 1 - len(self._head))]
+        elif len(self._head) <= self._max_bytes:
+            self._pending += self._decoder.decode(data)
+            if len(self._pending) - self._done > WINDOW * 2:
+                self._advance(final=False)
+
+    def finish(self) -> Output:
+        """Return head, tail and totals."""
+        if not self._redactor.idle and len(self._head) <= self._max_bytes:
+            self._pending += self._decoder.decode(b"", final=True)
+            self._advance(final=True)
+        truncated = len(self._head) > self._max_bytes
+        return Output(
+            head=bytes(self._head[: self._max_bytes]),
+            tail=self._tail() if truncated else b"",
+            total_bytes=self._total,
+            truncated=truncated,
+            redacted=self._hit,
+        )
+
+    def _advance(self, *, final: bool) -> None:
+        """Move what is settled from pending to head; hold back what a later chunk may still turn into a secret."""
+        text, start = self._pending, self._done
+        end = len(text)
+        cut = end if final else end - WINDOW
+        for begin, stop in self._redactor.spans(text, start):
+            if begin >= cut:
+                break
+            self._emit(text[start:begin])
+            if not (self._inside and begin == start):
+                self._emit(MARK)
+            self._hit = True
+            self._inside = False
+            start = stop
+            if stop == end and not final:
+                return self._carry(text[begin:stop])
+            cut = max(cut, stop)
+        self._emit(text[start:cut])
+        self._inside = False
+        self._keep(text, cut)
+
+    def _carry(self, match: str) -> None:
+        """Go on inside a match that touches the edge: its beginning stays, so that the pattern can match on."""
+        self._pending, self._done, self._inside = match[:CARRIED], 0, True
+
+    def _keep(self, text: str, cut: int) -> None:
+        context = max(0, cut - CONTEXT)
+        self._pending, self._done = text[context:], cut - context
+
+    def _emit(self, text: str) -> None:
+        room = self._max_bytes + 1 - len(self._head)
+        if room > 0 and text:
+            self._head += text[:room].encode("utf-8", "replace")[:room]
+
+    def _tail(self) -> bytes:
+        return self._redactor.bytes(bytes(self._recent))[-TAIL_BYTES:]
+
+
+def _compiled(patterns: Sequence[str]) -> tuple[Any, ...]:
+    if not patterns:
+        return ()
+    import regex
+
+    try:
+        return tuple(regex.compile(pattern) for pattern in patterns)
+    except regex.error as error:
+        raise ValueError(f"bad pattern: {error}") from error
+
+
+def _occurrences(text: str, literal: str, start: int) -> Iterable[Span]:
+    at = text.find(literal, start)
+    while at >= 0:
+        yield at, at + len(literal)
+        at = text.find(literal, at + len(literal))
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for begin, end in sorted(spans):
+        if merged and begin < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((begin, end))
+    return merged
+
+
+def _replaced(text: str, spans: Sequence[Span]) -> str:
+    parts: list[str] = []
+    at = 0
+    for begin, end in spans:
+        parts += [text[at:begin], MARK]
+        at = end
+    return "".join([*parts, text[at:]])

@@ -1,0 +1,83 @@
+"""A plugin's table, validated by its own ``Config``: every problem with its key, unknown keys with the nearest known."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from evalwright.errors import PluginInvalid
+from evalwright.interfaces import Plugin
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+__all__ = ["configuration_problems", "configured", "model_problems", "unknown_key"]
+
+Record = dict[str, Any]
+
+
+def configured(cls: type[Plugin[Any]], table: Mapping[str, Any], place: str) -> Any:
+    """Return the plugin's configuration, ``None`` for a plugin without one. Raises ``PluginInvalid`` with every problem."""
+    problems = configuration_problems(cls, table, place)
+    if problems:
+        first = problems[0]
+        raise PluginInvalid(first["message"], hint=first["hint"], problems=problems)
+    return None if cls.Config is None else cls.Config.model_validate(dict(table))
+
+
+def configuration_problems(cls: type[Plugin[Any]], table: Mapping[str, Any], place: str) -> list[Record]:
+    """Return everything that is wrong with a plugin's table, as envelope records whose ``key`` starts with ``place``."""
+    if cls.Config is None:
+        return [unknown_key(place, key, []) for key in table]
+    return model_problems(cls.Config, table, place)
+
+
+def model_problems(model: type[BaseModel], value: Any, place: str) -> list[Record]:
+    """Return everything that a pydantic model objects to in ``value``; keys that it does not know are objected to always."""
+    from pydantic import ValidationError
+
+    known = _known_keys(model)
+    extra: Sequence[str] = [] if known is None or not isinstance(value, Mapping) else [k for k in value if k not in known]
+    problems = [unknown_key(place, key, sorted(known or ())) for key in extra]
+    try:
+        model.model_validate(value)
+    except ValidationError as error:
+        problems += [
+            _record(item, place) for item in error.errors(include_url=False) if item["type"] != "extra_forbidden" or known is None
+        ]
+    return problems
+
+
+def unknown_key(place: str, key: str, known: Sequence[str]) -> Record:
+    """Return the problem of a key that nobody knows."""
+    near = difflib.get_close_matches(key, known, 1)
+    record: Record = {
+        "message": f"{place}.{key}: unknown key" if place else f"unknown key {key!r}",
+        "hint": f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known) or 'none'}",
+        "key": f"{place}.{key}" if place else key,
+    }
+    return record | ({"did_you_mean": near[0]} if near else {})
+
+
+def _known_keys(model: type[BaseModel]) -> set[str] | None:
+    """Return the names a model takes, or ``None`` for a root model, which takes a value of its own shape."""
+    if getattr(model, "__pydantic_root_model__", False):
+        return None
+    names: set[str] = set()
+    for name, field in model.model_fields.items():
+        names.add(field.alias or name)
+    return names
+
+
+def _record(item: Any, place: str) -> Record:
+    key = ".".join([place, *(str(part) for part in item["loc"])]).strip(".")
+    message = str(item["msg"]).removeprefix("Value error, ")
+    given = item.get("input")
+    shown = f" (got {given!r})" if isinstance(given, (str, int, float, bool)) or given is None else ""
+    if item["type"] == "missing":
+        shown = ""
+    expected = item.get("ctx", {}).get("expected")
+    return {"message": f"{key}: {message}{shown}", "hint": f"correct {key}", "key": key} | (
+        {"valid_values": [word.strip("' ") for word in str(expected).replace(" or ", ",").split(",")]} if expected else {}
+    )

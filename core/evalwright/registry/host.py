@@ -1,0 +1,80 @@
+"""What plugins get from the core: other plugins by reference, and one event loop for asynchronous SDKs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from evalwright.errors import PluginNotFound
+from evalwright.interfaces import Deadline
+from evalwright.model import PluginTable
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from evalwright.registry.loading import Registry
+
+__all__ = ["PluginHost"]
+
+T = TypeVar("T")
+NAMED_KINDS = {"sandboxes": "sandbox", "judges": "judge", "services": "service"}
+
+
+class PluginHost:
+    """The host of one process. Named tables (``sandboxes.grader``) are created once and shared."""
+
+    def __init__(self, registry: Registry, named: Mapping[str, Mapping[str, PluginTable]] | None = None) -> None:
+        self._registry = registry
+        self._named = named or {}
+        self._created: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def create(self, reference: str) -> Any:
+        """Return the plugin behind ``sandboxes.NAME``, ``judges.NAME``, ``services.NAME`` or ``kind:reference``.
+
+        Raises ``PluginNotFound`` naming the tables that exist.
+        """
+        with self._lock:
+            if reference not in self._created:
+                kind, table = self._table(reference)
+                self._created[reference] = self._registry.create(kind, table.use, table.config, self)
+            return self._created[reference]
+
+    def wait(self, coro: Coroutine[Any, Any, T], deadline: Deadline) -> T:
+        """Run a coroutine on the process's one loop; cancels it and raises ``TimeoutError`` at the deadline."""
+        import asyncio
+        import concurrent.futures
+
+        future = asyncio.run_coroutine_threadsafe(coro, self._running_loop())
+        try:
+            return future.result(deadline.remaining)
+        except concurrent.futures.TimeoutError:
+            future.cancel()
+            raise TimeoutError("the deadline passed before the answer came") from None
+
+    def close(self) -> None:
+        """Stop the loop."""
+        if self._loop:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _table(self, reference: str) -> tuple[str, PluginTable]:
+        section, _, name = reference.partition(".")
+        tables = self._named.get(section, {})
+        if section in NAMED_KINDS and name in tables:
+            return NAMED_KINDS[section], tables[name]
+        kind, colon, rest = reference.partition(":")
+        if colon and kind in NAMED_KINDS.values():
+            return kind, PluginTable(use=rest)
+        known = sorted(f"{section}.{name}" for section, entries in self._named.items() for name in entries)
+        raise PluginNotFound(f'the suite has no table "{reference}"', hint=f"it has: {', '.join(known) or 'none'}")
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        import asyncio
+
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="evalwright-loop", daemon=True).start()
+            return self._loop

@@ -1,0 +1,115 @@
+"""The user's settings, each value with where it came from; pydantic-settings lives only here.
+
+Precedence: command line > environment (``EVALWRIGHT_`` before ``EVALCTL_``) > suite > ``evalwright.toml`` > default.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from evalwright.errors import UsageError
+
+__all__ = ["CONFIG_FILE", "FIELDS", "MAX_JOBS", "Settings", "load_settings"]
+
+CONFIG_FILE = "evalwright.toml"
+PREFIXES = ("EVALWRIGHT_", "EVALCTL_")
+MAX_JOBS = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything a user can set outside a suite. ``timeout`` is in seconds; ``None`` leaves it to the suite."""
+
+    jobs: int = field(default_factory=lambda: min(os.cpu_count() or 1, 4))
+    timeout: float | None = None
+    evals: Path = Path("evals")
+    runs: Path | None = None
+    workspaces: Path | None = None
+    sandbox: str | None = None
+    queue: str | None = None
+    keep_workspace: str = "none"
+    acknowledge_unsandboxed_runner: bool = False
+    reservation_ttl: int = 3600
+    origins: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def runs_directory(self) -> Path:
+        """Return where runs lie."""
+        return self.runs or self.evals / "runs"
+
+    def origin(self, name: str) -> str:
+        """Return where a value came from: ``command line``, a variable's name, a file's name or ``default``."""
+        return self.origins.get(name, "default")
+
+    def overridden(self, **flags: Any) -> Settings:
+        """Return these settings with the flags that were given on the command line."""
+        given = {name: value for name, value in flags.items() if value is not None and value is not False}
+        origins = dict(self.origins) | dict.fromkeys(given, "command line")
+        return replace(self, **given, origins=origins)
+
+
+FIELDS = tuple(item.name for item in fields(Settings) if item.name != "origins")
+KINDS: Mapping[str, type] = {
+    "jobs": int,
+    "timeout": float,
+    "evals": Path,
+    "runs": Path,
+    "workspaces": Path,
+    "sandbox": str,
+    "queue": str,
+    "keep_workspace": str,
+    "acknowledge_unsandboxed_runner": bool,
+    "reservation_ttl": int,
+}
+
+
+def load_settings(environment: Mapping[str, str], directory: Path = Path()) -> Settings:
+    """Return the settings of this environment and of ``evalwright.toml`` in ``directory``.
+
+    Raises ``UsageError`` naming the source and the key for an unknown key or a value of the wrong type.
+    """
+    variables = _variables(environment)
+    file = directory / CONFIG_FILE
+    if not variables and not file.is_file():
+        return Settings()
+    values, origins = _read_sources(variables, file)
+    return Settings(**values, origins=origins)
+
+
+def _read_sources(variables: Mapping[str, tuple[str, str]], file: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    from pydantic import ValidationError, create_model
+    from pydantic_settings import BaseSettings, TomlConfigSettingsSource
+
+    shape: Any = {name: (kind | None, None) for name, kind in KINDS.items()}
+    model: type[BaseSettings] = create_model("SettingsSources", __base__=BaseSettings, **shape)
+    try:
+        in_file = TomlConfigSettingsSource(model, toml_file=file)()
+        given = {name: value for name, (_, value) in variables.items()}
+        checked = model.model_validate(in_file | given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        place = variables[name][0] if name in variables else f"{file}: {name}"
+        raise UsageError(f"{place}: {first['msg']}", hint=f"known settings: {', '.join(FIELDS)}", key=name) from error
+    except ValueError as error:
+        raise UsageError(f"{file}: {error}", hint="write valid TOML", file=str(file)) from error
+    values = {name: value for name, value in checked.model_dump().items() if value is not None}
+    if not 1 <= values.get("jobs", 1) <= MAX_JOBS:
+        raise UsageError(f"jobs must lie between 1 and {MAX_JOBS}", hint="change it in the environment or the file")
+    origins = {name: variables[name][0] if name in variables else file.name for name in values}
+    return values, origins
+
+
+def _variables(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return ``{setting: (variable, value)}``; the project's own prefix wins over evalctl's."""
+    found: dict[str, tuple[str, str]] = {}
+    for name in FIELDS:
+        for prefix in PREFIXES:
+            variable = prefix + name.upper()
+            if variable in environment and name not in found:
+                found[name] = (variable, environment[variable])
+    return found

@@ -1,0 +1,125 @@
+"""The content store: trees and blobs by digest, in a directory that many processes may use at once."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from evalwright.canonical import digest_bytes, stable_json
+from evalwright.errors import StoreError
+from evalwright.interfaces import Store
+from evalwright.model import Entry, Manifest
+from evalwright.workspace import copy_file, find_repositories, remove_tree, restore, scan, without_history
+
+__all__ = ["DirectoryStore"]
+
+
+class DirectoryStore(Store):
+    """A store under one directory: ``blobs/ab/cdef...``, each written aside and renamed into place."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def missing(self, digests: Collection[str]) -> set[str]:
+        """Return those digests that have no blob."""
+        return {digest for digest in digests if not self.path(digest).is_file()}
+
+    def put(self, digest: str, source: BinaryIO) -> None:
+        """Take a blob in, verifying its bytes on the way."""
+        with self._aside() as aside:
+            sha256 = hashlib.sha256()
+            with aside.open("wb") as file:
+                while chunk := source.read(1 << 20):
+                    sha256.update(chunk)
+                    file.write(chunk)
+            if "sha256:" + sha256.hexdigest() != digest:
+                raise StoreError(f"the bytes given for {digest} have another digest")
+            self._settle(aside, digest)
+
+    def open(self, digest: str) -> BinaryIO:
+        """Open a blob for reading."""
+        try:
+            return self.path(digest).open("rb")
+        except FileNotFoundError as error:
+            raise StoreError(
+                f"the content store lacks {digest}", hint=f"restore {self.root}, or import the run with its contents"
+            ) from error
+
+    def path(self, digest: str) -> Path:
+        """Return where a blob lies or would lie. Raises ``StoreError`` for what is no digest."""
+        kind, _, name = digest.partition(":")
+        if kind != "sha256" or len(name) != 64 or not set(name) <= set("0123456789abcdef"):
+            raise StoreError(f"{digest!r} is not a digest")
+        return self.root / "blobs" / name[:2] / name[2:]
+
+    def put_bytes(self, data: bytes) -> str:
+        """Take bytes in and return their digest."""
+        digest = digest_bytes(data)
+        if self.missing([digest]):
+            with self._aside() as aside:
+                aside.write_bytes(data)
+                self._settle(aside, digest)
+        return digest
+
+    def put_file(self, path: Path, digest: str) -> None:
+        """Take a file in whose digest is known, unless it is there already."""
+        if self.missing([digest]):
+            with self._aside() as aside:
+                copy_file(path, aside)
+                self._settle(aside, digest)
+
+    def put_tree(self, directory: Path) -> str:
+        """Take a directory in and return the digest of its tree; repositories lose what their HEAD does not reach."""
+        repositories = find_repositories(directory)
+        if not repositories:
+            return self._put_tree(directory)
+        with self._aside() as aside:
+            without_history(directory, aside, repositories)
+            return self._put_tree(aside)
+
+    def tree(self, digest: str) -> Manifest:
+        """Return the manifest of a tree."""
+        with self.open(digest) as file:
+            return Manifest(tuple(Entry.from_json(record) for record in json.load(file)))
+
+    def restore(self, digest: str, target: Path) -> Manifest:
+        """Write a tree into the existing directory ``target`` and return its manifest."""
+        manifest = self.tree(digest)
+        restore(manifest, target, self.path)
+        return manifest
+
+    def _put_tree(self, directory: Path) -> str:
+        manifest = scan(directory)
+        for entry in manifest.entries:
+            if entry.kind == "file":
+                self.put_file(Path(os.fsdecode(os.fsencode(directory) + b"/" + entry.raw_path)), entry.sha256 or "")
+        return self.put_bytes(stable_json([_record(entry) for entry in manifest.entries]).encode())
+
+    @contextlib.contextmanager
+    def _aside(self) -> Iterator[Path]:
+        """Give a path inside the store that is removed afterwards if it was not renamed."""
+        waiting = self.root / "incoming"
+        waiting.mkdir(parents=True, exist_ok=True)
+        holder = Path(tempfile.mkdtemp(dir=waiting))
+        try:
+            yield holder / "content"
+        finally:
+            remove_tree(holder, inside=waiting)
+
+    def _settle(self, aside: Path, digest: str) -> None:
+        place = self.path(digest)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        aside.chmod(0o444)
+        os.replace(aside, place)
+
+
+def _record(entry: Entry) -> dict[str, Any]:
+    """Return a tree's entry: what the manifest says, and the mode of directories too."""
+    record = {name: getattr(entry, name) for name in ("path", "kind", "sha256", "size", "mode", "target", "broken", "path_b64")}
+    return {name: value for name, value in record.items() if value is not None}

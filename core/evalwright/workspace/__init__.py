@@ -1,0 +1,24 @@
+"""Directory trees: what a fixture holds, private copies of it, and what a trial changed."""
+
+from evalwright.workspace.diff import unified_diff
+from evalwright.workspace.fixture import fixture_problems
+from evalwright.workspace.repository import find_repositories, without_history
+from evalwright.workspace.scan import UnreadableError, digest_file, scan
+from evalwright.workspace.scratch import Scratch, TrialPlace, remove_tree
+from evalwright.workspace.write import copy_file, copy_tree, restore
+
+__all__ = [
+    "Scratch",
+    "TrialPlace",
+    "UnreadableError",
+    "copy_file",
+    "copy_tree",
+    "digest_file",
+    "find_repositories",
+    "fixture_problems",
+    "remove_tree",
+    "restore",
+    "scan",
+    "unified_diff",
+    "without_history",
+]

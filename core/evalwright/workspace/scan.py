@@ -1,0 +1,129 @@
+"""Read a directory tree into a manifest: every path, none skipped, none followed."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from evalwright.canonical import digest_bytes
+from evalwright.model import Entry, Manifest
+
+__all__ = ["UnreadableError", "digest_file", "scan"]
+
+CHUNK_BYTES = 1 << 20
+OTHER_KINDS = ((stat.S_ISFIFO, "fifo"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device"))
+
+
+class UnreadableError(Exception):
+    """Paths that could not be read even after their permissions were restored; ``paths`` names them."""
+
+    def __init__(self, paths: list[str]) -> None:
+        super().__init__(f"cannot read {', '.join(paths[:5])}{' ...' if len(paths) > 5 else ''}")
+        self.paths = paths
+
+
+def scan(root: Path) -> Manifest:
+    """Return every path below ``root``, sorted by its bytes.
+
+    A directory or file that its owner made unreadable gets its permission back first. Raises :class:`UnreadableError` when
+    that does not help: a path that cannot be read is never invisible.
+    """
+    entries: list[tuple[bytes, Entry]] = []
+    unreadable: list[str] = []
+    base = os.fsencode(root)
+    for path in _walk(base, unreadable):
+        relative = path[len(base) + 1 :]
+        try:
+            entries.append((relative, _entry(path, relative)))
+        except OSError:
+            unreadable.append(display(relative))
+    if unreadable:
+        raise UnreadableError(sorted(unreadable))
+    entries.sort(key=lambda pair: pair[0])
+    return Manifest(tuple(entry for _, entry in entries))
+
+
+def digest_file(path: str | bytes | Path) -> str:
+    """Return the digest of a file's content, read in chunks; a link is never followed."""
+    sha256 = hashlib.sha256()
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        while chunk := file.read(CHUNK_BYTES):
+            sha256.update(chunk)
+    return "sha256:" + sha256.hexdigest()
+
+
+def display(path: bytes) -> str:
+    """Return a path as text for records: bytes that are not UTF-8 stand as ``\\xNN``."""
+    return path.decode("utf-8", "backslashreplace")
+
+
+def _walk(base: bytes, unreadable: list[str]) -> Iterator[bytes]:
+    waiting = [base]
+    while waiting:
+        directory = waiting.pop()
+        try:
+            names = _names(directory)
+        except OSError:
+            unreadable.append(display(directory[len(base) + 1 :]) or ".")
+            continue
+        for name, is_directory in names:
+            path = directory + b"/" + name
+            if is_directory:
+                waiting.append(path)
+            yield path
+
+
+def _names(directory: bytes) -> list[tuple[bytes, bool]]:
+    try:
+        return _listing(directory)
+    except PermissionError:
+        with contextlib.suppress(OSError):
+            os.chmod(directory, stat.S_IMODE(os.lstat(directory).st_mode) | 0o700)
+        return _listing(directory)
+
+
+def _listing(directory: bytes) -> list[tuple[bytes, bool]]:
+    with os.scandir(directory) as found:
+        return [(item.name, item.is_dir(follow_symlinks=False)) for item in found]
+
+
+def _entry(path: bytes, relative: bytes) -> Entry:
+    status = os.lstat(path)
+    mode = status.st_mode
+    name = display(relative)
+    exact = None if name.encode() == relative else base64.b64encode(relative).decode()
+    permissions = stat.S_IMODE(mode)
+    if stat.S_ISDIR(mode):
+        return Entry(path=name, kind="directory", mode=permissions, path_b64=exact)
+    if stat.S_ISLNK(mode):
+        target = os.readlink(path)
+        return Entry(
+            path=name,
+            kind="symlink",
+            target=display(target),
+            sha256=digest_bytes(target),
+            broken=not os.path.exists(path),
+            path_b64=exact,
+        )
+    if stat.S_ISREG(mode):
+        digest = _readable_digest(path, permissions)
+        return Entry(path=name, kind="file", sha256=digest, size=status.st_size, mode=permissions, path_b64=exact)
+    subtype = next((word for test, word in OTHER_KINDS if test(mode)), "unknown")
+    return Entry(path=name, kind="other", subtype=subtype, path_b64=exact)
+
+
+def _readable_digest(path: bytes, permissions: int) -> str:
+    try:
+        return digest_file(path)
+    except PermissionError:
+        os.chmod(path, permissions | 0o400)
+        try:
+            return digest_file(path)
+        finally:
+            os.chmod(path, permissions)

@@ -1,0 +1,143 @@
+"""Where trials live on disk: outside every run directory, under names that tell nothing, gone when they are over."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalwright.processes import ProcessIdentity, boot_id, current_process
+
+__all__ = ["Scratch", "TrialPlace", "remove_tree"]
+
+MEMORY_DISK = Path("/dev/shm")
+ROOM_FACTOR = 16
+ROOM_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPlace:
+    """The private directories of one trial: workspace ``w``, exchange ``x``, home ``h``, temporary files ``t``."""
+
+    root: Path
+
+    @property
+    def workspace(self) -> Path:
+        """Return the agent's private copy of the fixture."""
+        return self.root / "w"
+
+    @property
+    def exchange(self) -> Path:
+        """Return the directory through which task and answer travel."""
+        return self.root / "x"
+
+    @property
+    def home(self) -> Path:
+        """Return the agent's empty home."""
+        return self.root / "h"
+
+    @property
+    def temporary(self) -> Path:
+        """Return the agent's directory for temporary files."""
+        return self.root / "t"
+
+
+class Scratch:
+    """This process's directories for trials, removed by :meth:`close`; what a dead process left is removed on creation.
+
+    ``base`` is the user's choice (``EVALWRIGHT_WORKSPACES``); without one a memory disk is used for fixtures that it can
+    hold sixteen times, else the temporary directory.
+    """
+
+    def __init__(self, base: Path | None = None) -> None:
+        self._base = base
+        self._owner = current_process()
+        self._made: set[Path] = set()
+
+    def place(self, size_bytes: int) -> TrialPlace:
+        """Make the directories of one trial whose fixture has that size."""
+        home = self._home(self._base or _roomy(size_bytes))
+        place = TrialPlace(home / secrets.token_hex(8))
+        place.root.mkdir(mode=0o711)
+        for directory in (place.workspace, place.exchange, place.home, place.temporary):
+            directory.mkdir(mode=0o700)
+        return place
+
+    def discard(self, place: TrialPlace) -> None:
+        """Remove a trial's directories."""
+        remove_tree(place.root, inside=place.root.parent)
+
+    def close(self) -> None:
+        """Remove everything that this process made."""
+        for home in self._made:
+            with contextlib.suppress(OSError):
+                remove_tree(home, inside=home.parent)
+        self._made.clear()
+
+    def _home(self, base: Path) -> Path:
+        family = base / f"evalwright-{os.getuid()}"
+        home = family / f"{self._owner.pid}-{self._owner.start_time}"
+        if home not in self._made:
+            family.mkdir(mode=0o711, parents=True, exist_ok=True)
+            if family.stat().st_uid != os.getuid():
+                raise PermissionError(f"{family} belongs to somebody else")
+            for stale in _abandoned(family, self._owner.host):
+                remove_tree(stale, inside=family)
+            home.mkdir(mode=0o711, exist_ok=True)
+            self._made.add(home)
+        return home
+
+
+def remove_tree(path: Path, *, inside: Path) -> None:
+    """Remove a directory tree that must lie inside ``inside``, whatever permissions its files have.
+
+    Raises ``ValueError`` when it lies elsewhere: nothing is ever deleted outside our own directories.
+    """
+    resolved, limit = path.parent.resolve() / path.name, inside.resolve()
+    if limit not in resolved.parents:
+        raise ValueError(f"refusing to delete {path}: it is not inside {inside}")
+    if resolved.is_symlink() or not resolved.exists():
+        return
+    shutil.rmtree(resolved, onerror=_force)
+
+
+def _force(function: Callable[..., Any], path: str, details: Any) -> None:
+    if isinstance(details[1], FileNotFoundError):
+        return
+    parent = os.path.dirname(path)
+    with contextlib.suppress(OSError):
+        os.chmod(parent, stat.S_IMODE(os.stat(parent).st_mode) | 0o700)
+    if os.path.isdir(path) and not os.path.islink(path):
+        os.chmod(path, 0o700)
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
+
+
+def _roomy(size_bytes: int) -> Path:
+    try:
+        room = os.statvfs(MEMORY_DISK)
+    except OSError:
+        return Path(tempfile.gettempdir())
+    free = room.f_bavail * room.f_frsize
+    usable = not room.f_flag & os.ST_NOEXEC and os.access(MEMORY_DISK, os.W_OK)
+    if usable and free >= max(ROOM_BYTES, size_bytes * ROOM_FACTOR):
+        return MEMORY_DISK
+    return Path(tempfile.gettempdir())
+
+
+def _abandoned(family: Path, host: str) -> Iterator[Path]:
+    for candidate in family.iterdir():
+        pid, _, start = candidate.name.partition("-")
+        if not (pid.isdigit() and start.isdigit()):
+            continue
+        owner = ProcessIdentity(pid=int(pid), start_time=int(start), boot_id=boot_id(), host=host)
+        if not owner.alive:
+            yield candidate
