@@ -1,37 +1,37 @@
 """Every error that Evalwright raises on purpose.
 
-    EvalwrightError
-    ├── UsageError               the call is wrong: a flag, a value, an id                exit 1
-    │   ├── UnknownCommand
-    │   ├── UnknownFlag
-    │   ├── NothingSelected      no case matches
-    │   └── SourceMissing        nothing to import there
-    ├── SuiteError               the suite's files are wrong; carries all problems        exit 1
-    │   └── SuiteNotFound
-    ├── RunError
-    │   ├── RunNotFound                                                                   exit 1
-    │   ├── RunCorrupt           the record contradicts itself                            exit 1
-    │   ├── RunBusy              somebody else holds it, or it waits for a resume         exit 4
-    │   └── RunConflict          the name is taken by something else                      exit 5
-    ├── CapabilityMissing        the suite requires what its plugins cannot give          exit 2
-    ├── PluginError                                                                       exit 3
-    │   ├── PluginNotFound                                                                exit 1
-    │   ├── PluginAmbiguous      two distributions claim the name
-    │   ├── PluginBroken         it cannot be imported
-    │   ├── PluginInvalid        its configuration or its class is wrong
-    │   └── PluginApiMismatch    it was written for another interface version
-    ├── SandboxError             the isolated place failed                                exit 3
-    │   └── SandboxLost          it is gone, with what ran in it
-    ├── JudgeError                                                                        exit 3
-    │   ├── JudgeUnavailable     retryable                                                exit 4
-    │   ├── JudgeUnreadable      no verdict can be read from the reply
-    │   └── JudgeRefused
-    ├── StoreError               the content store is damaged or unreachable              exit 3
-    ├── DiskFull                 the state is kept; resume after freeing space            exit 4
-    ├── LeaseLost                another process took the run over                        exit 4
-    ├── LedgerDamaged            the chain does not verify                                exit 1
-    └── Interrupted              Ctrl-C or SIGTERM; resumable                             exit 130
-    TrialError                   raised by a plugin: "this trial could not be done"
+EvalwrightError
+├── UsageError               the call is wrong: a flag, a value, an id                exit 1
+│   ├── UnknownCommand
+│   ├── UnknownFlag
+│   ├── NothingSelected      no case matches
+│   └── SourceMissing        nothing to import there
+├── SuiteError               the suite's files are wrong; carries all problems        exit 1
+│   └── SuiteNotFound
+├── RunError
+│   ├── RunNotFound                                                                   exit 1
+│   ├── RunCorrupt           the record contradicts itself                            exit 1
+│   ├── RunBusy              somebody else holds it, or it waits for a resume         exit 4
+│   └── RunConflict          the name is taken by something else                      exit 5
+├── CapabilityMissing        the suite requires what its plugins cannot give          exit 2
+├── PluginError                                                                       exit 3
+│   ├── PluginNotFound                                                                exit 1
+│   ├── PluginAmbiguous      two distributions claim the name
+│   ├── PluginBroken         it cannot be imported
+│   ├── PluginInvalid        its configuration or its class is wrong
+│   └── PluginApiMismatch    it was written for another interface version
+├── SandboxError             the isolated place failed                                exit 3
+│   └── SandboxLost          it is gone, with what ran in it
+├── JudgeError                                                                        exit 3
+│   ├── JudgeUnavailable     retryable                                                exit 4
+│   ├── JudgeUnreadable      no verdict can be read from the reply
+│   └── JudgeRefused
+├── StoreError               the content store is damaged or unreachable              exit 3
+├── DiskFull                 the state is kept; resume after freeing space            exit 4
+├── LeaseLost                another process took the run over                        exit 4
+├── LedgerDamaged            the chain does not verify                                exit 1
+└── Interrupted              Ctrl-C or SIGTERM; resumable                             exit 130
+TrialError                   raised by a plugin: "this trial could not be done"
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -74,14 +74,22 @@ class DirectoryStore(Store):
                 copy_file(path, aside)
                 self._settle(aside, digest)
 
-    def put_tree(self, directory: Path) -> str:
-        """Take a directory in and return the digest of its tree; repositories lose what their HEAD does not reach."""
+    def put_tree(self, directory: Path, *, skip: Callable[[bytes], bool] | None = None) -> str:
+        """Take a directory in and return the digest of its tree; ``skip`` leaves out relative paths that it says yes to."""
+        manifest = scan(directory, skip=skip)
+        for entry in manifest.entries:
+            if entry.kind == "file":
+                self.put_file(Path(os.fsdecode(os.fsencode(directory) + b"/" + entry.raw_path)), entry.sha256 or "")
+        return self.put_bytes(stable_json([_record(entry) for entry in manifest.entries]).encode())
+
+    def put_fixture(self, directory: Path) -> str:
+        """Take a fixture in as :meth:`put_tree` does; its repositories lose what their HEAD does not reach."""
         repositories = find_repositories(directory)
         if not repositories:
-            return self._put_tree(directory)
+            return self.put_tree(directory)
         with self._aside() as aside:
             without_history(directory, aside, repositories)
-            return self._put_tree(aside)
+            return self.put_tree(aside)
 
     def tree(self, digest: str) -> Manifest:
         """Return the manifest of a tree."""
@@ -93,13 +101,6 @@ class DirectoryStore(Store):
         manifest = self.tree(digest)
         restore(manifest, target, self.path)
         return manifest
-
-    def _put_tree(self, directory: Path) -> str:
-        manifest = scan(directory)
-        for entry in manifest.entries:
-            if entry.kind == "file":
-                self.put_file(Path(os.fsdecode(os.fsencode(directory) + b"/" + entry.raw_path)), entry.sha256 or "")
-        return self.put_bytes(stable_json([_record(entry) for entry in manifest.entries]).encode())
 
     @contextlib.contextmanager
     def _aside(self) -> Iterator[Path]:

@@ -9,8 +9,8 @@ from evalwright.interfaces.adapter import (
     Imported,
     ImportedCase,
     ImportedFile,
-    Importer,
     ImportedSuite,
+    Importer,
     RunView,
     Unsupported,
 )

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
+from evalwright.errors import SandboxError
 from evalwright.interfaces.plugin import Deadline
 from evalwright.interfaces.sandbox import SandboxRequest, Session
 
@@ -55,12 +56,12 @@ class LocalSession(Session):
                 self._idle.notify_all()
 
     def host_path(self, path: PurePosixPath) -> Path:
-        """Return the host's path of one that commands see. ``ValueError`` when it is in neither directory."""
+        """Return the host's path of one that commands see. ``SandboxError`` when it is in neither directory."""
         for inside, outside in ((self.workspace, self.request.workspace), (self.exchange, self.request.exchange)):
             absolute = PurePosixPath(os.path.normpath(self.workspace / path))
             if absolute == inside or inside in absolute.parents:
                 return outside / absolute.relative_to(inside)
-        raise ValueError(f"{path} is outside the workspace")
+        raise SandboxError(f"{path} is outside the workspace", hint="use a path inside it")
 
     def put(self, source: Path | bytes, to: PurePosixPath) -> None:
         """Write bytes, or copy a file or directory of the host, to a path inside."""

@@ -46,6 +46,4 @@ class BoundedOutput:
     def finish(self) -> Output:
         """Return head, tail and totals."""
         truncated = self._total > len(self._head)
-        return Output(
-            head=bytes(self._head), tail=bytes(self._tail), total_bytes=self._total, truncated=truncated
-        )
+        return Output(head=bytes(self._head), tail=bytes(self._tail), total_bytes=self._total, truncated=truncated)

@@ -100,8 +100,8 @@ class Plugin(ABC, Generic[C]):
 
     def start(self, deadline: Deadline) -> None:
         """Prepare once per process: pull an image here rather than in the first trial's time."""
-        return None
+        return
 
     def close(self, deadline: Deadline) -> None:
         """Release what :meth:`start` and the plugin's work acquired."""
-        return None
+        return

@@ -113,6 +113,10 @@ class Session(ABC):
     def destroy(self, deadline: Deadline) -> None:
         """Release everything. A failure is a warning that names what is left."""
 
+    def inside(self, source: Path) -> PurePosixPath:
+        """Return the path under which commands see a mounted file or directory of the host."""
+        return PurePosixPath(source)
+
     def address(self, port: int) -> str:
         """Return ``host:port`` under which the host reaches a port inside; needs the capability ``ports``."""
         raise NotImplementedError("this sandbox does not offer ports")

@@ -39,11 +39,9 @@ class TrialSpec:
     tables: Mapping[str, Any]
     timeout: float = 300.0
     keep_workspace: str = "none"
-    paranoid: bool = False
     seed: int = 0
     store: str | None = None
     suite_directory: str | None = None
-    secrets: tuple[str, ...] = field(default=())
 
     def to_bytes(self) -> bytes:
         """Return the spec as UTF-8 JSON."""
@@ -53,9 +51,7 @@ class TrialSpec:
     @staticmethod
     def from_bytes(data: bytes) -> TrialSpec:
         """Read a spec written by :meth:`to_bytes`; keys of a newer version are refused by ``TypeError``."""
-        record = json.loads(data)
-        record["secrets"] = tuple(record.get("secrets", ()))
-        return TrialSpec(**record)
+        return TrialSpec(**json.loads(data))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,7 +171,7 @@ class Supervisor:
         while True:
             self.family.reap()
             if self.child in self.family.statuses:
-                return
+                return None
             left = None if timeout is None else self.started + timeout - time.monotonic()
             if left is not None and left <= 0:
                 self.report["timed_out"] = True

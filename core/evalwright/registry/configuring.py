@@ -44,7 +44,9 @@ def model_problems(model: type[BaseModel], value: Any, place: str) -> list[Recor
         model.model_validate(value)
     except ValidationError as error:
         problems += [
-            _record(item, place) for item in error.errors(include_url=False) if item["type"] != "extra_forbidden" or known is None
+            _record(item, place)
+            for item in error.errors(include_url=False)
+            if item["type"] != "extra_forbidden" or known is None
         ]
     return problems
 

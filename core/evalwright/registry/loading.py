@@ -19,7 +19,7 @@ from evalwright.interfaces import API, Exporter, Importer, Judge, Plugin, Queue,
 from evalwright.registry.catalog import Catalog, Listing
 from evalwright.registry.configuring import configured
 
-__all__ = ["BASES", "Loaded", "Registry"]
+__all__ = ["BASES", "Loaded", "Registry", "load_object"]
 
 BASES: Mapping[str, type[Plugin[Any]]] = MappingProxyType(
     {
@@ -192,3 +192,13 @@ def _distribution_of(module: str) -> tuple[str, str]:
     top = module.partition(".")[0]
     names = importlib.metadata.packages_distributions().get(top, [])
     return (names[0], importlib.metadata.version(names[0])) if names else (module, "unpackaged")
+
+
+def load_object(listing: Listing) -> Any:
+    """Import what an entry point names, whatever it is. Raises ``PluginBroken``."""
+    module, _, name = listing.target.partition(":")
+    try:
+        loaded = importlib.import_module(module)
+    except (Exception, SystemExit) as error:
+        raise _broken(listing.name, listing.origin, error) from error
+    return _member(loaded, name, listing.name, listing.origin) if name else loaded

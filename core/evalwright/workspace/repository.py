@@ -76,9 +76,7 @@ def _git(
         "LC_ALL": "C",
     }
     argv = ["git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false", *words]
-    done = supervisor.run(
-        Command(argv=argv, cwd=str(directory), env=environment, stdin=stdin, timeout=GIT_SECONDS)
-    )
+    done = supervisor.run(Command(argv=argv, cwd=str(directory), env=environment, stdin=stdin, timeout=GIT_SECONDS))
     if done.spawn_error:
         raise SuiteError(f"{directory} is a git repository, but git cannot be started", hint="install git")
     if done.exit_code != 0 and not failing_is_fine:

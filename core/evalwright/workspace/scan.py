@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from evalwright.canonical import digest_bytes
@@ -27,8 +27,8 @@ class UnreadableError(Exception):
         self.paths = paths
 
 
-def scan(root: Path) -> Manifest:
-    """Return every path below ``root``, sorted by its bytes.
+def scan(root: Path, *, skip: Callable[[bytes], bool] | None = None) -> Manifest:
+    """Return every path below ``root``, sorted by its bytes; ``skip`` leaves out relative paths that it says yes to.
 
     A directory or file that its owner made unreadable gets its permission back first. Raises :class:`UnreadableError` when
     that does not help: a path that cannot be read is never invisible.
@@ -36,7 +36,7 @@ def scan(root: Path) -> Manifest:
     entries: list[tuple[bytes, Entry]] = []
     unreadable: list[str] = []
     base = os.fsencode(root)
-    for path in _walk(base, unreadable):
+    for path in _walk(base, unreadable, skip or _nothing):
         relative = path[len(base) + 1 :]
         try:
             entries.append((relative, _entry(path, relative)))
@@ -63,7 +63,11 @@ def display(path: bytes) -> str:
     return path.decode("utf-8", "backslashreplace")
 
 
-def _walk(base: bytes, unreadable: list[str]) -> Iterator[bytes]:
+def _nothing(path: bytes) -> bool:
+    return False
+
+
+def _walk(base: bytes, unreadable: list[str], skip: Callable[[bytes], bool]) -> Iterator[bytes]:
     waiting = [base]
     while waiting:
         directory = waiting.pop()
@@ -74,6 +78,8 @@ def _walk(base: bytes, unreadable: list[str]) -> Iterator[bytes]:
             continue
         for name, is_directory in names:
             path = directory + b"/" + name
+            if skip(path[len(base) + 1 :]):
+                continue
             if is_directory:
                 waiting.append(path)
             yield path

@@ -29,10 +29,11 @@ def copy_file(source: str | bytes | Path, target: str | bytes | Path, mode: int 
         os.close(reader)
 
 
-def copy_tree(source: Path, target: Path, *, skip: Callable[[bytes], bool] | None = None) -> None:
-    """Copy a directory into a new one: links as links, modes kept, anything else than files and links refused.
+def copy_tree(source: Path, target: Path, *, skip: Callable[[bytes], bool] | None = None, special: bool = False) -> None:
+    """Copy a directory into a new one: links as links, modes kept.
 
-    ``skip`` gets each path relative to ``source`` and leaves out what it says yes to. Raises ``OSError``.
+    ``skip`` gets each path relative to ``source`` and leaves out what it says yes to. FIFOs, sockets and devices are refused
+    with ``OSError``, or left out where ``special`` says that they may be there.
     """
     directories: list[tuple[bytes, int]] = []
     base, goal = os.fsencode(source), os.fsencode(target)
@@ -54,7 +55,7 @@ def copy_tree(source: Path, target: Path, *, skip: Callable[[bytes], bool] | Non
                 os.symlink(os.readlink(item.path), place)
             elif stat.S_ISREG(mode):
                 copy_file(item.path, place, stat.S_IMODE(mode))
-            else:
+            elif not special:
                 raise OSError(f"{os.fsdecode(relative)} is neither a file, a directory nor a link")
     for place, permissions in reversed(directories):
         os.chmod(place, permissions)

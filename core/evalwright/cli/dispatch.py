@@ -1,0 +1,137 @@
+"""One verb from its words to its exit status: parse, import the verb, call it, print the answer."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import keyword
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from evalwright.cli.contract import VERBS
+from evalwright.cli.envelope import Reply, envelope
+from evalwright.cli.help import verb_help
+from evalwright.cli.parser import parse, unknown_verb
+from evalwright.errors import EvalwrightError
+
+__all__ = ["Session", "dispatch"]
+
+RAW_FORMATS = frozenset({"text", "markdown", "junit"})
+Warnings = list[dict[str, Any]]
+
+
+class Session:
+    """What a verb needs of the outside: its options, whether a person reads, and a place for warnings."""
+
+    def __init__(self, verb: str, options: argparse.Namespace, words: list[str]) -> None:
+        self.verb = verb
+        self.options = options
+        self.argv = ["evalwright", verb, *words]
+        self.environment = os.environ
+        self.warnings: Warnings = []
+        wanted = getattr(options, "format", None)
+        self.json = options.json or wanted == "json" or (wanted not in RAW_FORMATS and not sys.stdout.isatty())
+
+    def warn(self, code: str, message: str) -> None:
+        """Add a warning to the answer, once."""
+        record = {"code": code, "message": message}
+        if record not in self.warnings:
+            self.warnings.append(record)
+
+
+def dispatch(words: list[str]) -> int:
+    """Carry out one command and return its exit status."""
+    started = time.monotonic()
+    _use_utf8()
+    verb, rest = words[0], words[1:]
+    flags = rest[: rest.index("--")] if "--" in rest else rest
+    if verb in VERBS and ("--help" in flags or "-h" in flags):
+        sys.stdout.write(verb_help(verb))
+        return 0
+    if verb not in VERBS:
+        foreign = _foreign(verb)
+        if foreign:
+            return foreign(rest)
+    session: Session | None = None
+    try:
+        if verb not in VERBS:
+            raise unknown_verb(verb, rest)
+        session = Session(verb, parse(verb, rest), rest)
+        reply = _verb(verb)(session)
+    except BrokenPipeError:
+        raise
+    except EvalwrightError as error:
+        reply = Reply(data=None, errors=error.records(), text=error.message)
+        reply.exit_code = reply.errors[0]["exit_code"]
+    except Exception as error:
+        reply = _defect(error)
+    if session:
+        reply.warnings = session.warnings + reply.warnings
+    _print(reply, as_json=session.json if session else "--json" in flags or not sys.stdout.isatty(), started=started)
+    return reply.exit_code
+
+
+def _verb(name: str) -> Callable[[Session], Reply]:
+    file = name.replace("-", "_") + ("_" if keyword.iskeyword(name) else "")
+    module = importlib.import_module(f"evalwright.cli.verbs.{file}")
+    function: Callable[[Session], Reply] = module.answer
+    return function
+
+
+def _foreign(verb: str) -> Callable[[list[str]], int] | None:
+    """Return a verb that another package offers under ``evalwright.commands``."""
+    from evalwright.errors import PluginNotFound
+    from evalwright.registry import Catalog
+    from evalwright.registry.loading import load_object
+
+    try:
+        listing = Catalog().find("command", verb)
+    except PluginNotFound:
+        return None
+    function: Callable[[list[str]], int] = load_object(listing)
+    return function
+
+
+def _print(reply: Reply, *, as_json: bool, started: float) -> None:
+    if reply.errors:
+        for record in reply.errors:
+            sys.stderr.write(_error_text(record))
+        if reply.text and len(reply.errors) > 1:
+            sys.stderr.write(f"{reply.text}\n")
+    if as_json and reply.body is None:
+        sys.stdout.write(envelope(reply, started) + "\n")
+        return
+    for warning in reply.warnings:
+        sys.stderr.write(f"warning: {warning['message']} ({warning['code']})\n")
+    if not reply.errors:
+        sys.stdout.write(reply.text if reply.body is None else reply.body)
+
+
+def _error_text(record: dict[str, Any]) -> str:
+    hint = f"\n  {record['hint']}" if record.get("hint") else ""
+    return f"{record['message']} ({record['code']}){hint}\n"
+
+
+def _defect(error: Exception) -> Reply:
+    """Return the answer for a defect of ours: one line, and the traceback on request."""
+    if os.environ.get("EVALWRIGHT_DEBUG"):
+        sys.stderr.write("".join(traceback.format_exception(error)))
+    record = {
+        "code": "E_INTERNAL",
+        "message": f"internal error: {type(error).__name__}: {error}",
+        "hint": "this is a defect; set EVALWRIGHT_DEBUG=1 for the traceback and report it",
+        "exit_code": 3,
+    }
+    return Reply(data=None, errors=[record], exit_code=3)
+
+
+def _use_utf8() -> None:
+    """Print UTF-8 whatever the locale says; what cannot be encoded is escaped."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure:
+            reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")

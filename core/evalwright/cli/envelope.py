@@ -1,0 +1,87 @@
+"""What a verb answers, and the envelope in which machines get it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from evalwright import __version__
+from evalwright.canonical import digest_json, finite, stable_json
+from evalwright.cli.contract import CONTRACT_VERSION
+
+__all__ = ["Reply", "envelope", "paged"]
+
+Record = dict[str, Any]
+
+
+@dataclass(kw_only=True)
+class Reply:
+    """A verb's answer. ``text`` is for people; ``body`` is a raw document that is printed in every mode.
+
+    ``commands`` are paste-ready next steps ``{command, rationale}``; ``pagination`` goes into ``meta``.
+    """
+
+    data: Any
+    text: str = ""
+    body: str | None = None
+    exit_code: int = 0
+    warnings: list[Record] = field(default_factory=list[Record])
+    commands: list[Record] = field(default_factory=list[Record])
+    errors: list[Record] = field(default_factory=list[Record])
+    pagination: Record | None = None
+
+    def then(self, command: str, rationale: str) -> Reply:
+        """Add a next step and return self."""
+        self.commands.append({"command": command, "rationale": rationale})
+        return self
+
+
+def envelope(reply: Reply, started: float) -> str:
+    """Return the one line for stdout: keys sorted, no NaN, no lone surrogate. ``started`` is a monotonic time."""
+    ok = not reply.errors
+    data = finite(reply.data) if ok else None
+    meta: Record = {
+        "request_id": f"req_{secrets.token_hex(10)}",
+        "ts_iso": _timestamp(os.environ),
+        "data_hash": digest_json(data) if ok else None,
+        "contract_version": CONTRACT_VERSION,
+        "elapsed_ms": int((time.monotonic() - started) * 1000),
+    }
+    if reply.pagination:
+        meta["pagination"] = reply.pagination
+    document = {
+        "ok": ok,
+        "tool_version": __version__,
+        "data": data,
+        "meta": meta,
+        "warnings": finite(reply.warnings),
+        "commands": finite(reply.commands),
+        "errors": finite(reply.errors),
+    }
+    return stable_json(document)
+
+
+def paged(entries: list[Any], key: str, limit: int | None, cursor: str | None) -> tuple[list[Any], Record]:
+    """Return one page of ``entries`` (records with ``key``, in order) and its pagination record.
+
+    A page starts after the entry that ``cursor`` names; one that no longer exists starts at the next greater key.
+    """
+    start = 0
+    if cursor is not None:
+        names = [entry[key] for entry in entries]
+        start = names.index(cursor) + 1 if cursor in names else sum(name <= cursor for name in names)
+    page = entries[start : None if limit is None else start + limit]
+    more = start + len(page) < len(entries)
+    following = page[-1][key] if more and page else None
+    return page, {"limit": limit, "cursor": cursor, "next_cursor": following, "has_more": more}
+
+
+def _timestamp(environment: Mapping[str, str]) -> str:
+    epoch = environment.get("SOURCE_DATE_EPOCH", "")
+    moment = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() and len(epoch) < 12 else datetime.now(UTC)
+    return moment.isoformat().replace("+00:00", "Z")

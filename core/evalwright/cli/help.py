@@ -1,0 +1,47 @@
+"""Help texts, made from the contract's tables."""
+
+from __future__ import annotations
+
+from evalwright.cli.contract import EXIT_CODES, GLOBAL_FLAGS, VERBS, Flag, Verb
+
+__all__ = ["overview", "verb_help"]
+
+
+def overview() -> str:
+    """Return what ``--help`` prints."""
+    width = max(map(len, VERBS))
+    verbs = "".join(f"  {name:<{width}}  {verb.help}\n" for name, verb in VERBS.items())
+    flags = "".join(f"  {name:<12} {help}\n" for name, help in GLOBAL_FLAGS.items())
+    codes = "; ".join(f"{code} {entry['meaning'].partition(':')[0].partition(';')[0]}" for code, entry in EXIT_CODES.items())
+    return (
+        "evalwright measures agents: isolated trials, sealed evidence, honest statistics.\n\n"
+        f"Usage: evalwright VERB ...        start with: evalwright init && evalwright run code-review\n\n"
+        f"Verbs:\n{verbs}\nFlags of every verb:\n{flags}\n"
+        f"Exit codes: {codes}.\n"
+        "Machines: evalwright capabilities --json · evalwright schema VERB · evalwright robot-docs guide\n"
+    )
+
+
+def verb_help(name: str) -> str:
+    """Return what ``VERB --help`` prints."""
+    verb = VERBS[name]
+    lines = [f"evalwright {name}: {verb.help}", "", f"Usage: {usage(name, verb)}"]
+    if verb.flags:
+        shown = [(_flag(flag), flag.help) for flag in verb.flags]
+        width = max(len(left) for left, _ in shown)
+        lines += ["", "Flags:", *(f"  {left:<{width}}  {help}" for left, help in shown)]
+    codes = ", ".join(f"{code} {EXIT_CODES[code]['meaning']}" for code in verb.exit_codes)
+    lines += ["", f"Exit codes: {codes}", f"Changes files: {'yes' if verb.mutates else 'no'}"]
+    return "\n".join(lines) + "\n"
+
+
+def usage(name: str, verb: Verb) -> str:
+    """Return the usage line of a verb."""
+    words = [f"[{arg[:-1]}]" if arg.endswith("?") else arg for arg in verb.args]
+    return " ".join(["evalwright", name, *words, *(["[flags]"] if verb.flags else [])])
+
+
+def _flag(flag: Flag) -> str:
+    if flag.kind == "flag":
+        return flag.name
+    return f"{flag.name} {'|'.join(flag.choices) or flag.metavar}"

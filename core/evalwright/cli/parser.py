@@ -1,0 +1,115 @@
+"""Words to options: argparse built from the contract, errors with the nearest valid name."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+from evalwright.cli.contract import GLOBAL_FLAGS, VERBS, Flag
+from evalwright.cli.help import usage
+from evalwright.errors import UnknownCommand, UnknownFlag, UsageError
+
+__all__ = ["parse", "unknown_verb"]
+
+MAX_COUNT = 10**9
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse that raises instead of printing and leaving."""
+
+    verb = ""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{self.verb}: {message}", hint=f"usage: {usage(self.verb, VERBS[self.verb])}")
+
+
+def parse(verb: str, words: list[str]) -> argparse.Namespace:
+    """Return the verb's options. Raises ``UnknownFlag`` or ``UsageError`` that names what is wrong and the cure."""
+    definition = VERBS[verb]
+    parser = _Parser(prog=f"evalwright {verb}", add_help=False, allow_abbrev=False)
+    parser.verb = verb
+    for arg in definition.args:
+        _add_argument(parser, arg)
+    for flag in definition.flags:
+        _add_flag(parser, flag)
+    for name in ("--json", "--no-color"):
+        parser.add_argument(name, action="store_true")
+    options, rest = parser.parse_known_intermixed_args(words)
+    if rest:
+        raise _unexpected(verb, words, rest[0], [flag.name for flag in definition.flags])
+    return options
+
+
+def unknown_verb(verb: str, words: list[str]) -> UnknownCommand:
+    """Return the error for a verb that nobody offers."""
+    near = difflib.get_close_matches(verb, VERBS, 1)
+    return UnknownCommand(
+        f"unknown command {verb!r}",
+        hint=f"did you mean {near[0]}?" if near else "see: evalwright --help",
+        did_you_mean=near[0] if near else None,
+        corrected_command=" ".join(["evalwright", near[0], *words]) if near else None,
+        valid_values=list(VERBS),
+    )
+
+
+def _unexpected(verb: str, words: list[str], word: str, flags: Iterable[str]) -> UsageError:
+    if not word.startswith("-"):
+        return UsageError(f"{verb}: unexpected argument {word!r}", hint=f"usage: {usage(verb, VERBS[verb])}")
+    name = word.partition("=")[0]
+    known = sorted({*flags, *GLOBAL_FLAGS})
+    near = difflib.get_close_matches(name, known, 1)
+    corrected = " ".join(["evalwright", verb, *(w.replace(name, near[0], 1) for w in words)]) if near else None
+    return UnknownFlag(
+        f"{verb} has no flag {name}",
+        hint=f"did you mean {near[0]}?" if near else f"see: evalwright {verb} --help",
+        did_you_mean=near[0] if near else None,
+        corrected_command=corrected,
+        valid_values=known,
+    )
+
+
+def _add_argument(parser: argparse.ArgumentParser, arg: str) -> None:
+    if "|" in arg or arg.islower():
+        parser.add_argument("action", choices=arg.split("|"), metavar=arg)
+    else:
+        name = arg.rstrip("?").lower()
+        parser.add_argument(name, nargs="?" if arg.endswith("?") else None, metavar=arg.rstrip("?"))
+
+
+def _add_flag(parser: argparse.ArgumentParser, flag: Flag) -> None:
+    if flag.kind == "flag":
+        parser.add_argument(flag.name, action="store_true")
+        return
+    extra: dict[str, Any] = {"metavar": flag.metavar or None}
+    if flag.choices:
+        extra = {"choices": flag.choices}
+    if flag.kind == "list":
+        extra |= {"action": "append", "default": []}
+    if flag.kind in KINDS:
+        extra["type"] = KINDS[flag.kind]
+    parser.add_argument(flag.name, **extra)
+
+
+def _count(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if not 1 <= value <= MAX_COUNT:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1 (got {text})")
+    return value
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= MAX_COUNT:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0 (got {text})")
+    return value
+
+
+KINDS: dict[str, Callable[[str], Any]] = {"count": _count, "seconds": _seconds}

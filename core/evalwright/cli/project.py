@@ -1,0 +1,74 @@
+"""What most verbs start from: settings, layout, suites and observers of this call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evalwright.cli.dispatch import Session
+from evalwright.errors import UsageError
+from evalwright.rundir import Layout
+from evalwright.settings import MAX_JOBS, Settings, load_settings
+
+if TYPE_CHECKING:
+    from evalwright.coordinate import Selection
+    from evalwright.hooks import Observers
+    from evalwright.suite import CheckedSuite
+
+__all__ = ["Project", "open_project", "selection_of"]
+
+FLAGS = ("jobs", "timeout", "sandbox", "queue", "keep_workspace", "reservation_ttl", "acknowledge_unsandboxed_runner")
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The settings and directories of one call."""
+
+    session: Session
+    settings: Settings
+    layout: Layout
+
+    def suite(self, name: str | None) -> CheckedSuite:
+        """Find and check a suite; its warnings become the answer's."""
+        from evalwright.suite import find_suite, load_suite
+
+        directory, notice = find_suite(name, self.layout.suites)
+        if notice:
+            self.session.warn("W_SUITE_SHADOWED", notice)
+        checked = load_suite(directory)
+        for warning in checked.warnings:
+            self.session.warn(warning["code"], warning["message"])
+        return checked
+
+    def observers(self, complain: Callable[[str], None]) -> Observers:
+        """Return every installed observer; one that cannot be loaded is complained about and left out."""
+        from evalwright.errors import PluginError
+        from evalwright.hooks import Observers
+        from evalwright.registry import Catalog
+        from evalwright.registry.loading import load_object
+
+        found: list[tuple[str, object]] = []
+        for listing in Catalog().listings("hook"):
+            try:
+                found.append((f"{listing.distribution}:{listing.name}", load_object(listing)))
+            except PluginError as error:
+                complain(error.message)
+        return Observers(found, complain)
+
+
+def open_project(session: Session) -> Project:
+    """Read the settings of this call. Raises ``UsageError`` naming the source of a bad one."""
+    settings = load_settings(session.environment)
+    flags = {name: getattr(session.options, name, None) for name in FLAGS}
+    settings = settings.overridden(**flags)
+    if settings.jobs > MAX_JOBS:
+        raise UsageError(f"--jobs {settings.jobs} is more than {MAX_JOBS}", hint=f"use at most {MAX_JOBS}", key="jobs")
+    return Project(session, settings, Layout(settings.evals, settings.runs_directory))
+
+
+def selection_of(options: Any) -> Selection:
+    """Return the selection that ``--case``, ``--tag``, ``--split`` and ``--max-cases`` make."""
+    from evalwright.coordinate import Selection
+
+    return Selection(cases=options.case, tags=options.tag, splits=options.split, max_cases=options.max_cases)

@@ -1,0 +1,202 @@
+"""JSON Schemas of what each verb answers, and of the files that users write and read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["DEFINITIONS", "ENVELOPE", "SCHEMAS"]
+
+Schema = dict[str, Any]
+TEXT: Schema = {"type": "string"}
+FLAG: Schema = {"type": "boolean"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+OBJECT: Schema = {"type": "object"}
+NULLABLE: Schema = {"type": ["string", "null"]}
+TEXTS: Schema = {"type": "array", "items": TEXT}
+OBJECTS: Schema = {"type": "array", "items": OBJECT}
+
+
+def _object(required: str, /, **properties: Schema) -> Schema:
+    return {"type": "object", "required": required.split(), "properties": properties, "additionalProperties": True}
+
+
+def _records(**properties: Schema) -> Schema:
+    return {"type": "array", "items": _object(" ".join(properties), **properties)}
+
+
+COUNTS: Schema = {"type": "object", "additionalProperties": COUNT}
+SUMMARY = _object("ok case_count status_counts", ok=FLAG, case_count=COUNT, status_counts=COUNTS)
+PROGRESS = _object("case_count terminal pending", case_count=COUNT, terminal=COUNT, pending=COUNT)
+ACTION = _object("command rationale", command=TEXT, rationale=TEXT)
+CASES = _records(id=TEXT, status=TEXT, ok=FLAG)
+TOTALS = _object("pass fail error unscored", **dict.fromkeys(("pass", "fail", "error", "unscored"), COUNT))
+
+ENVELOPE = _object(
+    "ok tool_version data meta warnings commands errors",
+    ok=FLAG,
+    tool_version=TEXT,
+    data={},
+    meta=_object(
+        "request_id ts_iso data_hash contract_version elapsed_ms",
+        request_id=TEXT,
+        ts_iso=TEXT,
+        data_hash=NULLABLE,
+        contract_version={"type": "integer"},
+        elapsed_ms=COUNT,
+    ),
+    warnings=_records(code=TEXT, message=TEXT),
+    commands=_records(command=TEXT, rationale=TEXT),
+    errors={"type": "array", "items": _object("code message hint exit_code", code=TEXT, message=TEXT, hint=TEXT)},
+)
+
+RUN = _object(
+    "run_id run_dir run report_hash",
+    run_id=TEXT,
+    run_dir=TEXT,
+    run=SUMMARY,
+    report_hash=TEXT,
+    content_hash=TEXT,
+    existing=FLAG,
+)
+
+SCHEMAS: dict[str, Schema] = {
+    "capabilities": _object(
+        "tool_name contract_version features verbs global_flags exit_codes error_codes env_vars integrations schemas_uri "
+        "robot_docs_uri",
+        tool_name=TEXT,
+        contract_version={"type": "integer"},
+        features=TEXTS,
+        verbs=OBJECT,
+        error_codes=OBJECT,
+    ),
+    "schema": _object("envelope_schema schemas definitions", envelope_schema=OBJECT, schemas=OBJECT, definitions=OBJECT),
+    "init": _object("created suite files", created=TEXT, suite=TEXT, files=TEXTS),
+    "validate": _object("suite case_count valid", suite=TEXT, case_count=COUNT, valid=FLAG),
+    "plan": _object("suite run execution plan cases", suite=OBJECT, run=OBJECT, execution=OBJECT, plan=OBJECT, cases=OBJECTS),
+    "run": RUN,
+    "replay": _object(
+        "replayed_from cases_replayed",
+        replayed_from=TEXT,
+        cases_replayed=COUNT,
+        run_id=TEXT,
+        run_dir=TEXT,
+        run=SUMMARY,
+        report_hash=TEXT,
+    ),
+    "status": _object(
+        "run_id run_dir state run progress cases recommended_action",
+        run_id=TEXT,
+        run_dir=TEXT,
+        state={"enum": ["completed", "running", "stale", "orphaned"]},
+        run=SUMMARY,
+        progress=PROGRESS,
+        cases=CASES,
+        recommended_action=ACTION,
+    ),
+    "report": _object(
+        "run failures cases run_id report_hash content_hash sealed",
+        run=SUMMARY,
+        failures=OBJECTS,
+        cases=CASES,
+        run_id=TEXT,
+        report_hash=TEXT,
+        content_hash=TEXT,
+        sealed=FLAG,
+    ),
+    "explain": _object(
+        "run_id case status hops plugins digests", run_id=TEXT, case=TEXT, status=TEXT, hops=OBJECTS, plugins=OBJECTS
+    ),
+    "verify": _object(
+        "run_id ok sealed events artifacts first_damage",
+        run_id=TEXT,
+        ok=FLAG,
+        sealed=FLAG,
+        events=COUNT,
+        artifacts=COUNT,
+        first_damage={"type": ["object", "null"]},
+    ),
+    "audit": _object("suite case_count noop gold problems", suite=TEXT, case_count=COUNT, noop=TOTALS, gold=TOTALS),
+    "jobs": _object("", runs=OBJECTS, count=COUNT, run_id=TEXT, state=TEXT, confirmed=FLAG, candidates=OBJECT, removed=OBJECT),
+    "suite": _object("suite suite_dir created files", suite=TEXT, suite_dir=TEXT, created=FLAG, files=TEXTS),
+    "case": _object("suite", suite=TEXT, id=TEXT, created=FLAG, case=OBJECT, added=OBJECTS, counts=COUNTS),
+    "scorer": _object("suite scorer id created", suite=TEXT, scorer=TEXT, id=NULLABLE, created=FLAG),
+    "import": _object(
+        "format out suite case_count unsupported",
+        format=TEXT,
+        out=TEXT,
+        suite=TEXT,
+        case_count=COUNT,
+        unsupported=OBJECTS,
+    ),
+    "plugins": _object("plugins", plugins=OBJECTS),
+    "new": _object("kind name directory files", kind=TEXT, name=TEXT, directory=TEXT, files=TEXTS),
+    "doctor": _object("components settings", components=OBJECT, settings=OBJECT),
+}
+
+SCORE = _object(
+    "scorer ok score label findings required",
+    scorer=TEXT,
+    ok=FLAG,
+    score={"type": "number", "minimum": 0, "maximum": 1},
+    label=TEXT,
+    findings=OBJECTS,
+    required=FLAG,
+    id=TEXT,
+    metrics={"type": "object", "additionalProperties": {"type": "number"}},
+    error=FLAG,
+    error_code=TEXT,
+)
+
+DEFINITIONS: dict[str, Schema] = {
+    "suite.json": _object(
+        "name runner",
+        schema_version={"const": 2},
+        name=TEXT,
+        cases=TEXT,
+        runner=OBJECT,
+        scorers=OBJECTS,
+        acknowledged_unsandboxed_runner=FLAG,
+        sandbox={"type": ["string", "object"]},
+        sandboxes=OBJECT,
+        requires=TEXTS,
+        primary=TEXT,
+        tags=TEXTS,
+        meta=OBJECT,
+    ),
+    "cases.jsonl": _object(
+        "task workspace",
+        id={"type": "string", "pattern": "^[A-Za-z0-9._-]{1,100}$"},
+        task=TEXT,
+        workspace=TEXT,
+        diff=TEXT,
+        expect=OBJECT,
+        hidden=TEXT,
+        gold={"type": ["string", "object"]},
+        sandbox=OBJECT,
+        timeout_seconds={"type": "number", "exclusiveMinimum": 0},
+        tags=TEXTS,
+        split=TEXT,
+        meta=OBJECT,
+    ),
+    "score": SCORE,
+    "score.json": _object(
+        "case_id status ok scores",
+        case_id=TEXT,
+        status={"enum": ["pass", "fail", "error", "unscored"]},
+        ok=FLAG,
+        fault={"enum": ["agent", "harness"]},
+        scores={"type": "array", "items": SCORE},
+    ),
+    "ledger.jsonl": _object(
+        "v seq ts run type actor data prev digest",
+        v=COUNT,
+        seq=COUNT,
+        ts=TEXT,
+        run=TEXT,
+        type=TEXT,
+        actor=OBJECT,
+        data=OBJECT,
+        prev=TEXT,
+        digest=TEXT,
+    ),
+}

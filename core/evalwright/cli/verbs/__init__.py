@@ -1,0 +1,1 @@
+"""One module per verb; each is imported only when its verb is called and offers ``answer(session)``."""

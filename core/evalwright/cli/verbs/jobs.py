@@ -1,0 +1,113 @@
+"""``jobs list|get|prune``: what runs there are, and what dead processes left."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from evalwright.cli.dispatch import Session
+from evalwright.cli.envelope import Reply, paged
+from evalwright.cli.project import open_project
+from evalwright.coordinate import Lease, classify
+from evalwright.errors import RunBusy, RunNotFound, UsageError
+from evalwright.rundir import Layout, read_summaries, runs_in
+from evalwright.workspace import remove_tree
+
+__all__ = ["answer"]
+
+PAGE = 50
+Record = dict[str, Any]
+
+
+def answer(session: Session) -> Reply:
+    """Carry out the chosen action."""
+    layout = open_project(session).layout
+    action = session.options.action
+    if action == "get":
+        return _get(layout, session.options.run)
+    if session.options.run is not None:
+        raise UsageError(f"jobs {action} takes no run", hint="evalwright jobs get RUN")
+    return _list(session, layout) if action == "list" else _prune(session, layout)
+
+
+def _list(session: Session, layout: Layout) -> Reply:
+    options = session.options
+    runs = [{"run_id": run.path.name, "run": run} for run in runs_in(layout)]
+    page, pagination = paged(runs, "run_id", options.limit or PAGE, options.cursor)
+    summaries = read_summaries(layout.index)
+    entries = [classify(item["run"], summaries) for item in page]
+    text = "".join(f"{entry['run_id']}\t{entry['state']}\n" for entry in entries)
+    data = {"runs": entries, "count": len(entries), "total_count": len(runs)}
+    reply = Reply(data=data, text=text or "no runs yet\n", pagination=pagination)
+    if pagination["has_more"]:
+        reply.then(f"evalwright jobs list --cursor {pagination['next_cursor']} --json", "see the next page")
+    return reply
+
+
+def _get(layout: Layout, name: str | None) -> Reply:
+    if name is None:
+        raise UsageError("jobs get needs a run", hint="list them: evalwright jobs list")
+    run = layout.run(name)
+    if not run.run_json.is_file() and not run.manifest.is_file():
+        raise RunNotFound(f"run not found: {name}", hint="list them: evalwright jobs list")
+    entry = classify(run, read_summaries(layout.index))
+    return Reply(data=entry, text=f"{entry['run_id']}: {entry['state']}\n")
+
+
+def _prune(session: Session, layout: Layout) -> Reply:
+    """Remove stale reservations and orphaned runs; finished, running and resumable runs are never touched."""
+    confirmed = session.options.yes or session.options.force
+    by_state: dict[str, list[str]] = {}
+    for run in runs_in(layout):
+        entry = classify(run, {})
+        state = entry["state"] if entry["state"] != "stale" or entry["reservation"]["present"] else "resumable"
+        by_state.setdefault(state, []).append(run.path.name)
+    removed: dict[str, list[str]] = {"reservations": [], "runs": []}
+    if confirmed:
+        removed["reservations"] = [name for name in by_state.get("stale", []) if _drop_reservation(layout, name)]
+        removed["runs"] = [name for name in by_state.get("orphaned", []) if _drop_run(layout, name)]
+    refused = [
+        {"run_id": name, "state": state if state != "resumable" else "stale"}
+        for state in ("completed", "running", "resumable")
+        for name in by_state.get(state, [])
+    ]
+    data = {
+        "confirmed": confirmed,
+        "candidates": {
+            "stale_reservations": by_state.get("stale", []),
+            "orphaned_runs": by_state.get("orphaned", []),
+        },
+        "removed": removed,
+        "refused": refused,
+    }
+    reply = Reply(data=data, text=_prune_text(data))
+    if not confirmed:
+        reply.then("evalwright jobs prune --yes --json", "remove the candidates")
+    return reply
+
+
+def _drop_reservation(layout: Layout, name: str) -> bool:
+    """Take the lease, so that no live owner is hit, and give it back: that removes the record."""
+    with contextlib.suppress(RunBusy, OSError):
+        Lease.take(layout.run(name), 1).release()
+        return True
+    return False
+
+
+def _drop_run(layout: Layout, name: str) -> bool:
+    run = layout.run(name)
+    with contextlib.suppress(RunBusy, OSError):
+        lease = Lease.take(run, 1)
+        try:
+            remove_tree(run.path, inside=layout.runs)
+        finally:
+            lease.release()
+        return not run.path.exists()
+    return False
+
+
+def _prune_text(data: Record) -> str:
+    shown = data["removed"] if data["confirmed"] else data["candidates"]
+    verb = "removed" if data["confirmed"] else "would remove"
+    lines = [f"{verb} {what.replace('_', ' ')}: {', '.join(names) or 'none'}" for what, names in shown.items()]
+    return "\n".join([*lines, "" if data["confirmed"] else "do it:  evalwright jobs prune --yes"]).rstrip() + "\n"

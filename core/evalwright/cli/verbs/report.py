@@ -1,0 +1,70 @@
+"""``report``: the verdicts of a run, recomputed from its artifacts."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from evalwright.cli.dispatch import Session
+from evalwright.cli.envelope import Reply, paged
+from evalwright.cli.project import open_project
+from evalwright.report import Projection, junit_report, markdown_report, text_report
+from evalwright.report import project as project_run
+from evalwright.rundir import RunDirectory, find_run
+
+__all__ = ["answer"]
+
+
+def answer(session: Session) -> Reply:
+    """Return ``{run, failures[], cases[], run_id, report_hash}``, or the report in the asked form."""
+    options = session.options
+    run = find_run(open_project(session).layout, options.run, options.run_dir)
+    report = project_run(run)
+    for warning in report.warnings:
+        session.warn(warning["code"], warning["message"])
+    reply = _envelope(session, report)
+    form = options.format or ("text" if sys.stdout.isatty() else "json")
+    if form != "json" and not options.json:
+        reply.body = _rendered(form, report, run, failures_only=options.failures)
+    again = f"evalwright report --run-dir {run.path}"
+    return reply.then(f"{again} --format json", "make this report again")
+
+
+def _envelope(session: Session, report: Projection) -> Reply:
+    options = session.options
+    normalized = report.normalized
+    cases = [] if options.failures else list(normalized["cases"])
+    page, pagination = paged(cases, "id", options.limit, options.cursor)
+    data = {
+        **normalized,
+        "cases": page,
+        "run_id": report.run_id,
+        "report_hash": report.report_hash,
+        "content_hash": report.content_hash,
+        "sealed": report.sealed,
+        "total_count": len(normalized["cases"]),
+    }
+    return Reply(data=data, pagination=pagination if options.limit else None)
+
+
+def _rendered(form: str, report: Projection, run: RunDirectory, *, failures_only: bool) -> str:
+    if form == "junit":
+        return junit_report(report, durations=_durations(run, report))
+    if form == "markdown":
+        return markdown_report(report, failures_only=failures_only)
+    return text_report(report, failures_only=failures_only, next_command=_closer(report))
+
+
+def _closer(report: Projection) -> str | None:
+    return f"evalwright explain {report.run_id} {report.failures[0].id}" if report.failures else None
+
+
+def _durations(run: RunDirectory, report: Projection) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for case in report.cases:
+        try:
+            record = json.loads((run.case(case.id) / "runner.json").read_bytes())
+            found[case.id] = float(record["duration_ms"]) / 1000
+        except (OSError, ValueError, KeyError, TypeError):
+            found[case.id] = 0.0
+    return found

@@ -1,0 +1,73 @@
+"""``status``: the state of a run, while it runs too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evalwright.cli.dispatch import Session
+from evalwright.cli.envelope import Reply, paged
+from evalwright.cli.project import open_project
+from evalwright.coordinate import live_cases, state_of
+from evalwright.coordinate.lease import read_reservation
+from evalwright.report import project as project_run
+from evalwright.report import status_counts
+from evalwright.rundir import RunDirectory, find_run, read_document
+
+__all__ = ["answer"]
+
+
+def answer(session: Session) -> Reply:
+    """Return state, progress, lease and the status of each case."""
+    options = session.options
+    layout = open_project(session).layout
+    run = find_run(layout, options.run, options.run_dir)
+    state = state_of(run)
+    if state == "completed":
+        data, cases = _finished(session, run)
+    else:
+        data, cases = _unfinished(run, state)
+    page, pagination = paged(cases, "id", options.limit, options.cursor)
+    data |= {"run_id": data.get("run_id", run.path.name), "run_dir": str(run.path), "state": state, "cases": page}
+    data |= {"lease": dict(read_reservation(run)) or None, "total_count": len(cases)}
+    action = _recommended(run, state)
+    data["recommended_action"] = action
+    progress = data["progress"]
+    counts = ", ".join(f"{count} {status}" for status, count in data["run"]["status_counts"].items() if count)
+    text = f"{data['run_id']} · {state} · {progress['terminal']} of {progress['case_count']} done"
+    text += f" · {counts}\nNext:  {action['command']}\n" if counts else f"\nNext:  {action['command']}\n"
+    reply = Reply(data=data, text=text, pagination=pagination if options.limit else None)
+    return reply.then(action["command"], action["rationale"])
+
+
+def _finished(session: Session, run: RunDirectory) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    report = project_run(run)
+    for warning in report.warnings:
+        session.warn(warning["code"], warning["message"])
+    count = len(report.cases)
+    progress = {"case_count": count, "terminal": count, "running": 0, "pending": 0}
+    data = {"run_id": report.run_id, "run": report.normalized["run"], "progress": progress}
+    return data | {"report_hash": report.report_hash}, list(report.normalized["cases"])
+
+
+def _unfinished(run: RunDirectory, state: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    cases, progress = live_cases(run)
+    if state != "running":
+        for case in cases:
+            case["status"] = "pending" if case["status"] == "running" else case["status"]
+    terminal = [case["status"] for case in cases if case["status"] not in {"pending", "running"}]
+    suite = read_document(run.run_json)["suite_identity"]["suite_name"]
+    summary = {"ok": False, "suite": suite, "case_count": len(cases), "status_counts": status_counts(terminal)}
+    return {"run": summary, "progress": progress}, cases
+
+
+def _recommended(run: RunDirectory, state: str) -> dict[str, Any]:
+    name = run.path.name
+    if state == "completed":
+        command, why = f"evalwright report --run-dir {run.path} --format json", "see verdicts and ranked failures"
+    elif state == "running":
+        command, why = f"evalwright status {name}", "look again; the run is going on"
+    elif state == "stale":
+        command, why = f"evalwright run --resume {name} --json", "finish the interrupted run"
+    else:
+        command, why = "evalwright jobs prune", "see what can be removed"
+    return {"command": command, "rationale": why, "alternatives": []}

@@ -1,0 +1,127 @@
+"""A new run directory: built aside, complete with record and snapshot, locked, then renamed into place."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from evalwright import __version__
+from evalwright.coordinate.inputs import Inputs, not_fixture
+from evalwright.coordinate.lease import Lease
+from evalwright.coordinate.plan import Plan
+from evalwright.coordinate.request import RunRequest
+from evalwright.errors import RunConflict, UsageError
+from evalwright.report.projection import OUR_FORMAT
+from evalwright.rundir import Layout, RunDirectory, check_id, disk_errors, write_document
+from evalwright.workspace import copy_tree, remove_tree
+
+__all__ = ["create_run", "created_timestamp", "default_run_id"]
+
+
+def default_run_id(layout: Layout, suite: str) -> str:
+    """Return an unused id made from the real clock and the suite's name."""
+    base = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{suite}"
+    names = [base, *(f"{base}-{number}" for number in range(2, 1000))]
+    return next(check_id(name) for name in names if not (layout.runs / name).exists())
+
+
+def created_timestamp(environment: Any) -> str:
+    """Return the time to store: ``SOURCE_DATE_EPOCH`` where it is set, else now. Raises ``UsageError`` for nonsense."""
+    epoch = environment.get("SOURCE_DATE_EPOCH")
+    try:
+        moment = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise UsageError(
+            f"SOURCE_DATE_EPOCH must be whole seconds since 1970, not {epoch!r}", hint="correct or unset it"
+        ) from error
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def create_run(
+    request: RunRequest, plan: Plan, inputs: Inputs, identity: dict[str, Any], run_id: str, experiment: str
+) -> Lease:
+    """Make the directory and return the lease on it. Raises ``RunConflict`` when the name was taken meanwhile."""
+    layout = request.layout
+    with disk_errors(layout.runs):
+        layout.runs.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(dir=layout.runs, prefix=".new-"))
+    try:
+        run = RunDirectory(aside)
+        with disk_errors(aside):
+            run.cases.mkdir()
+            _snapshot(plan, run.snapshot)
+            write_document(run.run_json, _record(request, plan, inputs, identity, run_id, experiment))
+        lease = Lease.take(run, request.settings.reservation_ttl)
+        return _settle(lease, layout.run(run_id))
+    except BaseException:
+        remove_tree(aside, inside=layout.runs)
+        raise
+
+
+def _settle(lease: Lease, target: RunDirectory) -> Lease:
+    aside = lease.run.path
+    try:
+        os.rename(aside, target.path)
+    except OSError as error:
+        lease.release()
+        raise RunConflict(f"the run {target.path.name} exists already", hint="choose another --run-id") from error
+    lease.moved(target)
+    return lease
+
+
+def _snapshot(plan: Plan, target: Path) -> None:
+    """Copy the suite; a native suite's fixtures are in the store, one in evalctl form stays readable as a whole."""
+    skip = not_fixture(plan.suite) if plan.suite.native else None
+    copy_tree(plan.suite.directory, target, skip=skip)
+    if not (target / "suite.json").is_file():
+        write_document(target / "suite.json", dict(plan.suite.document))
+
+
+def _record(
+    request: RunRequest, plan: Plan, inputs: Inputs, identity: dict[str, Any], run_id: str, experiment: str
+) -> dict[str, Any]:
+    settings = request.settings
+    return {
+        "format": OUR_FORMAT,
+        "schema_version": 1,
+        "run_id": run_id,
+        "created_ts": created_timestamp(request.environment),
+        "suite_identity": identity,
+        "experiment": {"id": experiment, "arm": plan.arm, "repeat": plan.repeat},
+        "execution": {
+            "mode": "synchronous",
+            "jobs": settings.jobs,
+            "timeout_seconds": _number(plan.timeout_seconds),
+            "sandbox": plan.tables["sandbox"]["use"],
+            "queue": settings.queue or "local",
+        },
+        "replayed_from": request.replayed_from,
+        "queue": None,
+        "inputs": inputs.as_json(),
+        "resolved": {
+            "tables": dict(plan.tables),
+            "timeout": plan.timeout,
+            "keep_workspace": plan.keep_workspace,
+        },
+        "provenance": _provenance(request.argv, plan),
+    }
+
+
+def _provenance(argv: Sequence[str], plan: Plan) -> dict[str, Any]:
+    return {
+        "tool": f"evalwright {__version__}",
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "argv": list(argv),
+        "plugins": [loaded.provenance() for loaded in plan.plugins],
+        "env_names": sorted(plan.suite.agent.env_allowlist),
+    }
+
+
+def _number(value: float) -> float:
+    return int(value) if value == int(value) else value

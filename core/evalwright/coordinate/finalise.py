@@ -1,0 +1,94 @@
+"""The end of a run: manifest, report, seal, in the order that a power cut cannot confuse."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from evalwright.canonical import digest_bytes, digest_json
+from evalwright.coordinate.engine import Engine
+from evalwright.report import Projection, markdown_report, project, status_counts
+from evalwright.rundir import RunDirectory, append_summary, disk_errors, read_document, write_text
+from evalwright.rundir.bundle import is_deterministic
+from evalwright.rundir.documents import render
+
+__all__ = ["finalise", "manifest_of"]
+
+ARTIFACTS = {
+    "input": "input.json",
+    "output": "output.txt",
+    "runner": "runner.json",
+    "workspace_before": "workspace-before.json",
+    "workspace_after": "workspace-after.json",
+    "diff_manifest": "workspace-diff.json",
+    "diff": "workspace.diff",
+    "score": "score.json",
+}
+
+
+def finalise(engine: Engine) -> Projection:
+    """Write the manifest and everything that follows from it; return the run's verdicts."""
+    run = engine.run
+    manifest = manifest_of(run, [case.id for case in engine.plan.cases])
+    content = render(manifest).encode()
+    aside = run.manifest.with_name(".manifest.json.new")
+    with disk_errors(aside):
+        aside.write_bytes(content)
+        _sync_file_system(run)
+    counts = status_counts(entry["status"] for entry in manifest["cases"])
+    event = engine.emit("RUN_FINISHED", {"manifest_digest": digest_bytes(content), "status_counts": counts})
+    engine.commit()
+    with disk_errors(run.manifest):
+        os.replace(aside, run.manifest)
+    report = project(run)
+    write_text(run.report, markdown_report(report))
+    summary = {"run_id": run.path.name, "manifest_digest": digest_bytes(content), "report_hash": report.report_hash}
+    append_summary(engine.layout.index, summary | {"run": report.summary | {"suite": report.suite}})
+    engine.observers.call("run_finished", event=event, status_counts=report.counts)
+    return report
+
+
+def manifest_of(run: RunDirectory, case_ids: list[str]) -> dict[str, Any]:
+    """Return the manifest: evalctl's keys, and per case the digests of its deterministic artifacts."""
+    record = read_document(run.run_json)
+    identity = record["suite_identity"]
+    return {
+        "schema_version": 1,
+        "run_id": record["run_id"],
+        "suite": {
+            "name": identity["suite_name"],
+            "hash": identity["suite_hash"],
+            "case_count": len(identity["cases"]),
+        },
+        "created_ts": record["created_ts"],
+        "execution": record["execution"],
+        "replayed_from": record["replayed_from"],
+        "cases": [_entry(run, case_id) for case_id in sorted(case_ids)],
+    }
+
+
+def _entry(run: RunDirectory, case_id: str) -> dict[str, Any]:
+    directory = run.case(case_id)
+    score = read_document(directory / "score.json")
+    digests: Mapping[str, str] = read_document(directory / "bundle.json")["digests"]
+    return {
+        "id": case_id,
+        "input_hash": digest_json(read_document(directory / "input.json")),
+        "status": score["status"],
+        "scores": [{key: item[key] for key in ("scorer", "ok", "score", "id") if key in item} for item in score["scores"]],
+        "artifacts": {name: f"cases/{case_id}/{file}" for name, file in ARTIFACTS.items()},
+        "digests": {name: digest for name, digest in digests.items() if is_deterministic(name)},
+    }
+
+
+def _sync_file_system(run: RunDirectory) -> None:
+    """Make every artifact durable with one call rather than one per file."""
+    descriptor = os.open(run.path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(descriptor) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(run.path))
+    finally:
+        os.close(descriptor)

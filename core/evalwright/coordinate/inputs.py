@@ -1,0 +1,83 @@
+"""A run's inputs in the content store: fixtures, diffs, the agent's own files, and gold apart from them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from evalwright.canonical import digest_json
+from evalwright.model import Case, Manifest, Suite
+from evalwright.store import DirectoryStore
+from evalwright.workspace import digest_file
+
+__all__ = ["Inputs", "not_fixture", "take_inputs"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Digests of everything a trial needs. ``fixtures`` and ``diffs`` are keyed by path inside the suite."""
+
+    fixtures: Mapping[str, str]
+    diffs: Mapping[str, str]
+    gold: str
+    files: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all digests."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(record: Mapping[str, Any]) -> Inputs:
+        """Read a record written by :meth:`as_json`; raises ``KeyError`` or ``TypeError`` for another."""
+        return Inputs(
+            fixtures=dict(record["fixtures"]), diffs=dict(record["diffs"]), gold=record["gold"], files=record["files"]
+        )
+
+    def fixtures_hash(self) -> str:
+        """Return the identity of all fixtures and diffs."""
+        return digest_json([sorted(self.fixtures.items()), sorted(self.diffs.items())])
+
+    def hidden_hash(self, gold: Manifest, cases: Sequence[Case]) -> str:
+        """Return the identity of hidden files, reference solutions and the agent's own files."""
+        prefixes = tuple(
+            f"{PurePosixPath(path)}/" for case in cases for path in (case.hidden, case.gold) if isinstance(path, str)
+        )
+        held = [[e.path, e.sha256, e.mode] for e in gold.entries if f"{e.path}/".startswith(prefixes)] if prefixes else []
+        return digest_json([held, self.files])
+
+
+def take_inputs(suite: Suite, cases: Sequence[Case], store: DirectoryStore) -> Inputs:
+    """Put everything that the trials of ``cases`` need into the store."""
+    fixtures = {path: store.put_fixture(suite.directory / path) for path in sorted({case.workspace for case in cases})}
+    diffs: dict[str, str] = {}
+    for path in sorted({case.diff for case in cases if case.diff}):
+        diffs[path] = digest_file(suite.directory / path)
+        store.put_file(suite.directory / path, diffs[path])
+    return Inputs(
+        fixtures=fixtures,
+        diffs=diffs,
+        gold=store.put_tree(suite.directory, skip=not_fixture(suite)),
+        files=_agent_files(suite, store),
+    )
+
+
+def not_fixture(suite: Suite) -> Callable[[bytes], bool]:
+    """Return what tells whether a path of the suite is left out of its snapshot: fixtures, which the store holds."""
+    fixtures = {os.fsencode(str(PurePosixPath(case.workspace))) for case in suite.cases}
+    return lambda path: path in fixtures
+
+
+def _agent_files(suite: Suite, store: DirectoryStore) -> str | None:
+    """Store ``runner.files`` as one tree in which each has its own name; a directory keeps what it holds."""
+    files = suite.agent.files
+    if not files:
+        return None
+    wanted = [os.fsencode(str(PurePosixPath(path))) for path in files]
+
+    def outside(path: bytes) -> bool:
+        return not any(path == f or path.startswith(f + b"/") or f.startswith(path + b"/") for f in wanted)
+
+    return store.put_tree(suite.directory, skip=outside)

@@ -1,0 +1,155 @@
+"""From a request to trials: the suite's identity, the resolved tables, and one spec per case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from evalwright.canonical import digest_json, digest_text
+from evalwright.coordinate.inputs import Inputs
+from evalwright.errors import CapabilityMissing, EvalwrightError
+from evalwright.model import Case, Manifest, PluginTable, Suite, TrialSpec
+from evalwright.registry import Loaded
+from evalwright.settings import Settings
+from evalwright.suite import CheckedSuite
+
+__all__ = ["Plan", "check_requirements", "make_plan", "plugin_lock"]
+
+SECRET_KEYS = frozenset({"expect", "hidden", "gold", "human"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything that decides what a run does. ``timeout`` overrides the suite's where it is not ``None``."""
+
+    suite: Suite
+    cases: tuple[Case, ...]
+    tables: Mapping[str, Any]
+    plugins: tuple[Loaded, ...]
+    timeout: float | None
+    keep_workspace: str
+    arm: str = "default"
+    repeat: int = 1
+
+    @property
+    def timeout_seconds(self) -> float:
+        """Return the run's own time limit per trial; a case may have another."""
+        return self.timeout if self.timeout is not None else self.suite.agent.timeout
+
+    @property
+    def arm_digest(self) -> str:
+        """Return the identity of the configuration under test."""
+        tables = {key: value for key, value in self.tables.items() if key != "cases_file"}
+        return digest_json({"tables": tables, "timeout": self.timeout})
+
+    def identity(self, inputs: Inputs, gold: Manifest) -> dict[str, Any]:
+        """Return ``suite_identity``: two runs with the same one measure the same thing."""
+        return {
+            "suite_name": self.suite.name,
+            "suite_hash": digest_json(dict(self.suite.document)),
+            "cases": sorted([case.id, digest_json(dict(case.record))] for case in self.cases),
+            "fixtures_hash": inputs.fixtures_hash(),
+            "hidden_hash": inputs.hidden_hash(gold, self.cases),
+            "arm_digest": self.arm_digest,
+            "repeat": self.repeat,
+        }
+
+    def spec(self, case: Case, attempt: int, *, run_id: str, inputs: Inputs, store: Path, snapshot: Path) -> TrialSpec:
+        """Return the spec of one trial."""
+        return TrialSpec(
+            run_id=run_id,
+            suite=self.suite.name,
+            suite_digest=digest_json(dict(self.suite.document)),
+            native=self.suite.native,
+            case_id=case.id,
+            case_digest=digest_json(dict(case.record)),
+            case=self._view(case, run_id),
+            fixture_digest=inputs.fixtures[case.workspace],
+            gold_digest=inputs.gold,
+            files_digest=inputs.files,
+            diff_digest=inputs.diffs.get(case.diff or ""),
+            hidden=case.hidden,
+            arm=self.arm,
+            repeat=self.repeat,
+            attempt=attempt,
+            tables=self.tables,
+            timeout=self.timeout if self.timeout is not None else case.timeout or self.suite.agent.timeout,
+            keep_workspace=self.keep_workspace,
+            store=str(store),
+            suite_directory=str(snapshot),
+        )
+
+    def _view(self, case: Case, run_id: str) -> dict[str, Any]:
+        """Return the case as its runner sees it: without gold, under an id that tells nothing."""
+        shown = set() if self.suite.agent.reveal_expect else SECRET_KEYS
+        view = {key: value for key, value in case.record.items() if key not in shown}
+        if not self.suite.agent.reveal_id:
+            view["id"] = digest_text(f"{run_id}/{case.id}")[7:19]
+        return view
+
+
+def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) -> Plan:
+    """Return the plan; refuses before the first trial what could not work.
+
+    Raises ``CapabilityMissing`` for a requirement that the plugins do not meet, and what a plugin's ``check`` objects to.
+    """
+    suite = checked.suite
+    sandbox = PluginTable(use=settings.sandbox) if settings.sandbox else suite.sandbox
+    tables = {
+        "runner": suite.runner.as_json(),
+        "agent": asdict(suite.agent),
+        "sandbox": sandbox.as_json(),
+        "sandboxes": {
+            name: {"use": table} if isinstance(table, str) else dict(table)
+            for name, table in suite.document.get("sandboxes", {}).items()
+        },
+        "scorers": [entry.as_json() for entry in suite.scorers],
+        "cases_file": suite.cases_file,
+    }
+    registry = checked.registry
+    uses = [("runner", suite.runner.use), ("sandbox", sandbox.use)]
+    uses += [("scorer", entry.table.use) for entry in suite.scorers]
+    plugins = tuple(registry.load(kind, use) for kind, use in dict.fromkeys(uses))
+    check_requirements(suite, plugins, sandbox.use)
+    _preflight(checked, sandbox)
+    return Plan(
+        suite=suite,
+        cases=tuple(cases),
+        tables=tables,
+        plugins=plugins,
+        timeout=settings.timeout,
+        keep_workspace=settings.keep_workspace,
+    )
+
+
+def check_requirements(suite: Suite, plugins: Sequence[Loaded], sandbox: str) -> None:
+    """Raise ``CapabilityMissing`` when no plugin of the run has a capability that the suite requires."""
+    offered = {capability for loaded in plugins for capability in loaded.cls.capabilities}
+    missing = [name for name in suite.requires if name not in offered]
+    if missing:
+        raise CapabilityMissing(
+            f"the suite {suite.name} requires {', '.join(missing)}; the sandbox {sandbox} does not give that",
+            hint="choose a sandbox that does: evalwright doctor --component sandboxes",
+            valid_values=sorted(offered),
+        )
+
+
+def plugin_lock(plugins: Sequence[Loaded], version: str) -> str:
+    """Return the digest of the core's and the plugins' distributions; workers must agree on it."""
+    return digest_json(sorted({f"evalwright {version}", *(f"{p.distribution} {p.version}" for p in plugins)}))
+
+
+def _preflight(checked: CheckedSuite, sandbox: PluginTable) -> None:
+    """Ask every plugin what would keep it from working, before hours of work depend on it."""
+    registry, suite = checked.registry, checked.suite
+    plugins = [
+        registry.create("runner", suite.runner.use, suite.runner.config, checked.host),
+        registry.create("sandbox", sandbox.use, sandbox.config, checked.host),
+        *(scorer for _, scorer in checked.scorers),
+    ]
+    for plugin in plugins:
+        for problem in plugin.check("coordinator"):
+            if problem.fatal:
+                raise EvalwrightError(problem.message, hint=problem.hint, **problem.details)

@@ -1,0 +1,150 @@
+"""Go on with a run that was interrupted: keep what the ledger says is done, run the rest again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from evalwright.canonical import digest_json
+from evalwright.coordinate.finalise import finalise
+from evalwright.coordinate.inputs import Inputs
+from evalwright.coordinate.lease import Lease
+from evalwright.coordinate.plan import Plan, make_plan
+from evalwright.coordinate.request import Selection, select_cases
+from evalwright.coordinate.run import ObserverSource, RunOutcome, Warn, driving
+from evalwright.coordinate.stop import Stop
+from evalwright.errors import RunConflict, RunCorrupt, RunNotFound
+from evalwright.ledger import Event, read_events
+from evalwright.processes import boot_id
+from evalwright.report import project
+from evalwright.report.projection import OUR_FORMAT
+from evalwright.rundir import Layout, RunDirectory, changed_artifacts, read_document, sealed_digests
+from evalwright.settings import Settings
+from evalwright.store import DirectoryStore
+from evalwright.suite import load_suite
+from evalwright.workspace import digest_file, remove_tree
+
+__all__ = ["finished_trials", "resume_run"]
+
+
+def resume_run(
+    run: RunDirectory,
+    layout: Layout,
+    settings: Settings,
+    *,
+    stop: Stop,
+    observers: ObserverSource,
+    warn: Warn,
+    environment: Mapping[str, str],
+) -> RunOutcome:
+    """Finish a run; one that is finished already is returned as ``existing`` with W_RESUME_NOTHING_PENDING.
+
+    Raises ``RunBusy`` when another process works on it, ``RunConflict`` when its snapshot is not what was started, and
+    otherwise as :func:`run_suite`.
+    """
+    if run.manifest.is_file():
+        warn("W_RESUME_NOTHING_PENDING", "the run is finished")
+        return RunOutcome(run=run, report=project(run), existing=True)
+    record = _record(run)
+    lease = Lease.take(run, settings.reservation_ttl)
+    try:
+        if lease.reclaimed:
+            warn("W_RESERVATION_RECLAIMED", "the run's former owner is gone; its reservation was taken over")
+        plan, inputs = _planned(run, record, settings)
+        _check_identity(run, record, plan, inputs, DirectoryStore(layout.store))
+        events = read_events(run.ledger) if run.ledger.is_file() else []
+        done, redo = _kept(run, events)
+        for case_id in redo:
+            warn("W_TRIAL_REDONE", f"{case_id}: its artifacts did not survive; it runs again")
+        pending = [case for case in plan.cases if case.id not in done]
+        for case in pending:
+            remove_tree(run.case(case.id), inside=run.cases)
+    except BaseException:
+        lease.release()
+        raise
+    with driving(lease, layout, plan, inputs, stop, observers, warn, environment, settings) as engine:
+        engine.attempts.update(_attempts(events))
+        event = engine.emit("RUN_RESUMED", {"pending": len(pending), "done": len(done)})
+        engine.commit()
+        engine.observers.call("run_resumed", event=event, total=len(plan.cases), done=len(done))
+        if not pending:
+            warn("W_RESUME_NOTHING_PENDING", "every trial was done; only the manifest was missing")
+        engine.carry_out(pending)
+        return RunOutcome(run=run, report=finalise(engine))
+
+
+def finished_trials(events: list[Event]) -> dict[str, Event]:
+    """Return the last TRIAL_FINISHED of each case."""
+    return {event["data"]["case"]: event for event in events if event["type"] == "TRIAL_FINISHED"}
+
+
+def _record(run: RunDirectory) -> dict[str, Any]:
+    if not run.run_json.is_file():
+        raise RunNotFound(f"{run.path} has no run.json", hint="list runs: evalwright jobs list")
+    record: dict[str, Any] = read_document(run.run_json)
+    if record.get("format") != OUR_FORMAT:
+        raise RunCorrupt(
+            f"run {run.path.name} was started by another tool or version",
+            hint="finish it with the tool that started it",
+        )
+    return record
+
+
+def _planned(run: RunDirectory, record: Mapping[str, Any], settings: Settings) -> tuple[Plan, Inputs]:
+    """Return the plan and inputs as they were, from the run's own record and snapshot."""
+    try:
+        resolved = record["resolved"]
+        chosen = [case_id for case_id, _ in record["suite_identity"]["cases"]]
+        checked = load_suite(run.snapshot, fixtures=False)
+        cases = select_cases(checked.suite, Selection(cases=chosen))
+        former = replace(settings, timeout=resolved["timeout"], keep_workspace=resolved["keep_workspace"], sandbox=None)
+        plan = make_plan(checked, cases, former)
+        plan = replace(plan, tables=resolved["tables"], suite=checked.suite)
+        return plan, Inputs.from_json(record["inputs"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunCorrupt(f"{run.run_json} lacks {error}", hint="restore the file, or start a new run") from error
+
+
+def _check_identity(run: RunDirectory, record: Mapping[str, Any], plan: Plan, inputs: Inputs, store: DirectoryStore) -> None:
+    now = plan.identity(inputs, store.tree(inputs.gold))
+    differing = [key for key, value in record["suite_identity"].items() if digest_json(now.get(key)) != digest_json(value)]
+    if differing:
+        raise RunConflict(
+            f"the snapshot of run {run.path.name} is not what was started: {', '.join(differing)} differ",
+            hint="restore the run directory, or start a new run",
+            differing=differing,
+        )
+
+
+def _kept(run: RunDirectory, events: list[Event]) -> tuple[set[str], list[str]]:
+    """Return the finished trials to keep, and those to do again because their bundle is not what was sealed.
+
+    All bundles are verified when the machine was restarted since, the seal alone otherwise.
+    """
+    rebooted = any(
+        event["data"].get("boot_id") not in (None, boot_id()) for event in events if event["type"] == "TRIAL_ATTEMPT"
+    )
+    kept: set[str] = set()
+    redo: list[str] = []
+    for case_id, event in finished_trials(events).items():
+        directory = run.case(case_id)
+        whole = _seal(run, case_id) == event["data"].get("seal")
+        if whole and rebooted:
+            whole = not changed_artifacts(directory, sealed_digests(directory) or {})
+        if whole:
+            kept.add(case_id)
+        else:
+            redo.append(case_id)
+    return kept, redo
+
+
+def _seal(run: RunDirectory, case_id: str) -> str | None:
+    try:
+        return digest_file(run.case(case_id) / "bundle.json")
+    except OSError:
+        return None
+
+
+def _attempts(events: list[Event]) -> dict[str, int]:
+    return {e["data"]["case"]: e["data"]["attempt"] for e in events if e["type"] == "TRIAL_ATTEMPT"}

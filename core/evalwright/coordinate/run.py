@@ -1,0 +1,169 @@
+"""Run a suite: plan, record, carry out, finish."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalwright import __version__
+from evalwright.coordinate.create import create_run, created_timestamp, default_run_id
+from evalwright.coordinate.engine import Engine
+from evalwright.coordinate.finalise import finalise
+from evalwright.coordinate.inputs import Inputs, take_inputs
+from evalwright.coordinate.lease import Lease, lease_state
+from evalwright.coordinate.plan import Plan, make_plan, plugin_lock
+from evalwright.coordinate.request import RunRequest, select_cases
+from evalwright.coordinate.stop import Stop
+from evalwright.errors import RunBusy, RunConflict
+from evalwright.hooks import Observers
+from evalwright.interfaces import Deadline
+from evalwright.ledger import Ledger
+from evalwright.registry import PluginHost, Registry
+from evalwright.report import Projection, project
+from evalwright.rundir import ExperimentRecord, Layout, RunDirectory, check_id, disk_errors, read_document
+from evalwright.store import DirectoryStore
+from evalwright.worker import shut_down
+
+__all__ = ["RunOutcome", "driving", "run_suite"]
+
+Warn = Callable[[str, str], None]
+ObserverSource = Callable[[Callable[[str], None]], Observers]
+UNSANDBOXED = "the runner and its commands run as you, with your files and network; choose a sandbox to isolate them"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """A finished run. ``existing`` says that it was finished before and nothing was executed."""
+
+    run: RunDirectory
+    report: Projection
+    existing: bool = False
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Return ``{run_id, run_dir, run, report_hash}``."""
+        data: dict[str, Any] = {
+            "run_id": self.report.run_id,
+            "run_dir": str(self.run.path),
+            "run": self.report.summary,
+            "report_hash": self.report.report_hash,
+            "content_hash": self.report.content_hash,
+        }
+        return data | ({"existing": True} if self.existing else {})
+
+
+def run_suite(request: RunRequest, *, stop: Stop, observers: ObserverSource, warn: Warn) -> RunOutcome:
+    """Run the selected cases of a suite, or return the finished run of that id and identity.
+
+    Raises ``NothingSelected``, ``CapabilityMissing``, ``RunConflict`` (the id is another run's), ``RunBusy`` (it is unfinished),
+    ``Interrupted`` and ``DiskFull`` (both resumable), or what a plugin raises in preflight.
+    """
+    suite = request.checked.suite
+    cases = select_cases(suite, request.selection)
+    plan = make_plan(request.checked, cases, request.settings)
+    created_timestamp(request.environment)
+    run_id = check_id(request.run_id) if request.run_id else default_run_id(request.layout, suite.name)
+    if plan.tables["sandbox"]["use"] == "subprocess":
+        warn("W_UNSANDBOXED_RUNNER", UNSANDBOXED)
+    with disk_errors(request.layout.store):
+        store = DirectoryStore(request.layout.store)
+        inputs = take_inputs(suite, cases, store)
+    identity = plan.identity(inputs, store.tree(inputs.gold))
+    existing = _existing(request.layout.run(run_id), identity)
+    if existing:
+        return existing
+    experiment = _record_experiment(request, plan, identity, run_id)
+    lease = create_run(request, plan, inputs, identity, run_id, experiment.id)
+    experiment.log(
+        "RUN_LINKED", {"run": run_id, "relation": _relation(request), "of": request.replayed_from, "evidence": "full"}
+    )
+    with driving(lease, request.layout, plan, inputs, stop, observers, warn, request.environment, request.settings) as engine:
+        event = engine.emit("RUN_STARTED", {"trials": len(cases), "identity": identity})
+        engine.commit()
+        engine.observers.call("run_started", event=event, total=len(cases))
+        engine.carry_out(cases)
+        return RunOutcome(run=engine.run, report=finalise(engine))
+
+
+@contextlib.contextmanager
+def driving(
+    lease: Lease,
+    layout: Layout,
+    plan: Plan,
+    inputs: Inputs,
+    stop: Stop,
+    observers: ObserverSource,
+    warn: Warn,
+    environment: Mapping[str, str],
+    settings: Any,
+) -> Iterator[Engine]:
+    """Give the engine of a leased run; queue, plugins, ledger and lease are closed after the block, however it ends."""
+    run = lease.run
+    registry = Registry(Path())
+    queue = registry.create("queue", settings.queue or "local", {}, PluginHost(registry))
+    with contextlib.ExitStack() as cleanup:
+        cleanup.callback(lease.release)
+        ledger = cleanup.enter_context(Ledger(run.ledger, run=run.path.name))
+        cleanup.callback(shut_down)
+        cleanup.callback(queue.close, Deadline.after(30))
+        yield Engine(
+            run=run,
+            layout=layout,
+            plan=plan,
+            inputs=inputs,
+            queue=queue,
+            ledger=ledger,
+            lease=lease,
+            observers=observers(lambda message: warn("W_PLUGIN_BROKEN", message)),
+            stop=stop,
+            lock=plugin_lock(plan.plugins, __version__),
+            jobs=settings.jobs,
+            warn=warn,
+            environment=environment,
+        )
+
+
+def _existing(run: RunDirectory, identity: Mapping[str, Any]) -> RunOutcome | None:
+    """Return the finished run of that id, or ``None`` when the id is free."""
+    if not run.path.exists():
+        return None
+    name = run.path.name
+    if not run.manifest.is_file():
+        if not run.run_json.is_file():
+            raise RunConflict(f"{run.path} exists and is no run", hint="choose another --run-id")
+        working = "is running" if lease_state(run) == "held" else "is unfinished"
+        raise RunBusy(f"run {name} {working}", hint=f"go on with: evalwright run --resume {name}")
+    known = read_document(run.run_json).get("suite_identity", {}) if run.run_json.is_file() else {}
+    differing = sorted(key for key in identity if known.get(key) != identity[key])
+    if differing:
+        raise RunConflict(
+            f"run {name} measured something else: {', '.join(differing)} differ",
+            hint="choose another --run-id",
+            differing=differing,
+        )
+    return RunOutcome(run=run, report=project(run), existing=True)
+
+
+def _record_experiment(request: RunRequest, plan: Plan, identity: Mapping[str, Any], run_id: str) -> ExperimentRecord:
+    """Write the experiment's record before its first run, so that a crash loses no plan."""
+    record = ExperimentRecord(request.layout.experiment(run_id))
+    if not record.exists():
+        record.create(
+            {
+                "created_ts": created_timestamp(request.environment),
+                "suite": {key: identity[key] for key in ("suite_name", "suite_hash", "fixtures_hash", "hidden_hash")},
+                "arms": {plan.arm: {"tables": dict(plan.tables), "arm_digest": identity["arm_digest"]}},
+                "primary": plan.suite.primary,
+                "plugin_lock": plugin_lock(plan.plugins, __version__),
+            }
+        )
+    cells = {"arm": plan.arm, "repeat": plan.repeat, "cases": len(plan.cases), "run_id": run_id}
+    record.log("CELL_PLANNED", cells)
+    return record
+
+
+def _relation(request: RunRequest) -> str:
+    return "replay" if request.replayed_from else "executed"

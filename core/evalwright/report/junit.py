@@ -1,0 +1,49 @@
+"""The report as JUnit XML, readable by every stock parser whatever the agent printed."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+
+from evalwright.report.projection import Projection, ReportedCase
+from evalwright.report.text import case_lines
+
+__all__ = ["junit_report"]
+
+FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+MAX_BODY = 8192
+
+
+def junit_report(report: Projection, *, durations: Mapping[str, float]) -> str:
+    """Return the document. A failing case is a ``failure``, an error an ``error``, an unscored one ``skipped``.
+
+    ``durations`` are seconds by case id.
+    """
+    counts = report.counts
+    totals = {
+        "name": report.suite,
+        "tests": str(len(report.cases)),
+        "failures": str(counts["fail"]),
+        "errors": str(counts["error"]),
+        "skipped": str(counts.get("unscored", 0)),
+        "time": f"{sum(durations.values()):.3f}",
+    }
+    root = ET.Element("testsuites", totals)
+    suite = ET.SubElement(root, "testsuite", totals)
+    for case in report.cases:
+        _add(suite, report.suite, case, durations.get(case.id, 0.0))
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _add(suite: ET.Element, name: str, case: ReportedCase, seconds: float) -> None:
+    element = ET.SubElement(suite, "testcase", name=case.id, classname=name, time=f"{seconds:.3f}")
+    if case.ok:
+        return
+    body = FORBIDDEN.sub("\ufffd", "\n".join(case_lines(case)))[:MAX_BODY]
+    tag = {"fail": "failure", "error": "error"}.get(case.status, "skipped")
+    wrong = [str(score.get("id", score["scorer"])) for score in case.scores if not score["ok"]]
+    message = f"{case.status}: {', '.join(wrong)}" if wrong else f"{case.status}{f' ({case.fault})' if case.fault else ''}"
+    attributes = {"message": message} | ({} if tag == "skipped" else {"type": case.status})
+    ET.SubElement(element, tag, attributes).text = body

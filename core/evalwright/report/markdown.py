@@ -1,0 +1,51 @@
+"""The report as markdown, for ``report.md`` and pull requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evalwright.report.projection import Projection
+from evalwright.report.text import finding_text
+from evalwright.report.totals import rates
+
+__all__ = ["markdown_report"]
+
+
+def markdown_report(report: Projection, *, failures_only: bool = False) -> str:
+    """Return headline, totals, failures with their reasons, and the table of cases. Holds no durations or times."""
+    totals = rates((case.status, case.fault) for case in report.cases)
+    lines = [
+        f"# {report.suite}: {'pass' if report.ok else 'fail'}",
+        "",
+        f"{report.counts['pass']} of {len(report.cases)} passed. Run `{report.run_id}`.",
+        "",
+        "| attempted | scored | passed | harness errors | agent faults | unscored |",
+        "|---:|---:|---:|---:|---:|---:|",
+        "| {attempted} | {scored} | {passed} | {harness_errors} | {agent_faults} | {unscored} |".format(**totals),
+        "",
+        f"Report hash: `{report.report_hash}`",
+        "",
+        "## Failures",
+        "",
+        *(line for case in report.failures for line in _failure(case.id, case.status, case.scores)),
+    ]
+    if not report.failures:
+        lines.append("None.")
+    if not failures_only:
+        lines += ["", "## Cases", "", "| case | status |", "|---|---|"]
+        lines += [f"| `{case.id}` | {case.status} |" for case in report.cases]
+    return "\n".join(lines) + "\n"
+
+
+def _failure(case_id: str, status: str, scores: Any) -> list[str]:
+    lines = [f"- `{case_id}` {status}"]
+    for score in scores:
+        if not score["ok"]:
+            name = score.get("id", score["scorer"])
+            reasons = [_escaped(finding_text(finding)) for finding in score["findings"]] or [score["label"]]
+            lines += [f"  - {name}: {reason}" for reason in reasons]
+    return lines
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{c}" if c in "\\`*_<>[]|#" else c for c in text)

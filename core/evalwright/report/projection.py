@@ -1,0 +1,206 @@
+"""Recompute a run's verdicts from its artifacts, and hash them the way evalctl does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from evalwright.canonical import digest_json
+from evalwright.errors import EvalwrightError, LedgerDamaged, RunCorrupt
+from evalwright.ledger import read_events
+from evalwright.report.rescore import Rescorer
+from evalwright.report.totals import status_counts
+from evalwright.rundir import RunDirectory, changed_artifacts, read_document
+from evalwright.scoring import mean_score
+from evalwright.workspace import digest_file
+
+__all__ = ["OUR_FORMAT", "Projection", "ReportedCase", "project"]
+
+OUR_FORMAT = "evalwright/1"
+Warning = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedCase:
+    """One case of a report."""
+
+    id: str
+    status: str
+    scores: Sequence[Mapping[str, Any]]
+    fault: str | None = None
+    digests: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether the case passed."""
+        return self.status == "pass"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Projection:
+    """The verdicts of one run. ``sealed`` says whether ledger and digests vouch for them."""
+
+    run_id: str
+    suite: str
+    suite_hash: str
+    cases: Sequence[ReportedCase]
+    sealed: bool
+    warnings: Sequence[Warning] = ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how often each status occurs."""
+        return status_counts(case.status for case in self.cases)
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether every case passed, and there was one."""
+        return bool(self.cases) and all(case.ok for case in self.cases)
+
+    @cached_property
+    def failures(self) -> Sequence[ReportedCase]:
+        """Return the cases that did not pass: errors first, then by mean score, then by id."""
+        failed = [case for case in self.cases if not case.ok]
+        return sorted(failed, key=lambda case: (case.status != "error", mean_score(case.scores), case.id))
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Return ``{ok, case_count, status_counts}``."""
+        return {"ok": self.ok, "case_count": len(self.cases), "status_counts": self.counts}
+
+    @cached_property
+    def normalized(self) -> dict[str, Any]:
+        """Return what the report hash covers: verdicts and reasons, no durations, no run id."""
+        return {
+            "run": {"ok": self.ok, "suite": self.suite, "case_count": len(self.cases), "status_counts": self.counts},
+            "failures": [
+                {"id": case.id, "status": case.status, "scores": [_shown(score) for score in case.scores]}
+                for case in self.failures
+            ],
+            "cases": [{"id": case.id, "status": case.status, "ok": case.ok} for case in self.cases],
+        }
+
+    @cached_property
+    def report_hash(self) -> str:
+        """Return the digest of :attr:`normalized`."""
+        return digest_json(self.normalized)
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Return the digest of inputs, outputs and suite: two runs with equal verdicts but other answers differ here."""
+        names = ("input.json", "input.diff", "output.txt", "workspace-after.json")
+        cases = [[case.id, [case.digests.get(name) for name in names]] for case in self.cases]
+        return digest_json({"suite": self.suite_hash, "cases": cases})
+
+
+def project(run: RunDirectory) -> Projection:
+    """Return the verdicts of a finished run, ours or evalctl's.
+
+    A sealed case whose artifacts still have their digests keeps its stored scores; otherwise the pure scorers judge again,
+    and a sealed case that changed becomes ``error`` with W_ARTIFACT_TAMPERED. Raises ``RunCorrupt``.
+    """
+    return _Projector(run).project()
+
+
+class _Projector:
+    def __init__(self, run: RunDirectory) -> None:
+        self.run = run
+        self.manifest = read_document(run.manifest)
+        self.warnings: list[Warning] = []
+        self.ours = run.run_json.is_file() and read_document(run.run_json).get("format") == OUR_FORMAT
+
+    def project(self) -> Projection:
+        try:
+            entries = sorted(self.manifest["cases"], key=lambda entry: entry["id"])
+            suite = self.manifest["suite"]
+            suite_changed = self._suite_changed(suite["hash"])
+            sealed = self._sealed()
+            cases = [self._case(entry, sealed=sealed, rescore=suite_changed or not sealed) for entry in entries]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise RunCorrupt(
+                f"{self.run.path} does not hold what a run holds: {type(error).__name__} {error}",
+                hint="restore the run directory from a copy",
+            ) from error
+        return Projection(
+            run_id=str(self.manifest["run_id"]),
+            suite=suite["name"],
+            suite_hash=suite["hash"],
+            cases=cases,
+            sealed=sealed,
+            warnings=self.warnings,
+        )
+
+    @cached_property
+    def rescorer(self) -> Rescorer:
+        return Rescorer(self.run)
+
+    def _sealed(self) -> bool:
+        if not self.ours:
+            self._warn("W_UNSEALED", "this run was not written by evalwright: nothing vouches for its artifacts")
+            return False
+        try:
+            events = read_events(self.run.ledger)
+        except (OSError, LedgerDamaged) as error:
+            self._warn("W_ARTIFACT_TAMPERED", f"the ledger cannot vouch for the run: {error}")
+            return False
+        finished = [event["data"] for event in events if event["type"] == "RUN_FINISHED"]
+        if not finished or finished[-1].get("manifest_digest") != digest_file(self.run.manifest):
+            self._warn("W_ARTIFACT_TAMPERED", "manifest.json is not the one that the ledger names")
+            return False
+        return True
+
+    def _suite_changed(self, suite_hash: str) -> bool:
+        try:
+            changed = digest_json(read_document(self.run.snapshot / "suite.json")) != suite_hash
+        except RunCorrupt:
+            changed = True
+        if changed:
+            self._warn("W_ARTIFACT_TAMPERED", "suite-snapshot/suite.json is not the suite that was run")
+        return changed
+
+    def _case(self, entry: Mapping[str, Any], *, sealed: bool, rescore: bool) -> ReportedCase:
+        case_id = entry["id"]
+        directory = self.run.case(case_id)
+        digests: Mapping[str, str] = entry.get("digests") or {}
+        changed = changed_artifacts(directory, digests)
+        if changed:
+            self._warn("W_ARTIFACT_TAMPERED", f"cases/{case_id}: {', '.join(changed)} changed since the run")
+        if not changed and digests and not rescore:
+            score = read_document(directory / "score.json")
+            return _reported(case_id, score["status"], score["scores"], score.get("fault"), digests)
+        status, scores, fault = self._judged(case_id, directory)
+        tampered = bool(changed) or (self.ours and not sealed)
+        if tampered:
+            status, fault = "error", "harness"
+        return _reported(case_id, status, scores, fault, digests or _content_digests(directory))
+
+    def _judged(self, case_id: str, directory: Path) -> tuple[str, Sequence[Mapping[str, Any]], str | None]:
+        try:
+            return self.rescorer.judge(directory)
+        except (EvalwrightError, KeyError, TypeError, AttributeError, ValueError, OSError) as error:
+            if not self.ours:
+                raise RunCorrupt(
+                    f"cases/{case_id} cannot be judged again: {error}", hint="restore the case's artifacts"
+                ) from error
+            return "error", [], "harness"
+
+    def _warn(self, code: str, message: str) -> None:
+        self.warnings.append({"code": code, "message": message})
+
+
+def _reported(
+    case_id: Any, status: str, scores: Sequence[Mapping[str, Any]], fault: str | None, digests: Mapping[str, str]
+) -> ReportedCase:
+    return ReportedCase(id=str(case_id), status=status, scores=scores, fault=fault, digests=digests)
+
+
+def _shown(score: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: score[key] for key in ("scorer", "ok", "label", "findings", "id") if key in score}
+
+
+def _content_digests(directory: Path) -> dict[str, str]:
+    names = ("input.json", "input.diff", "output.txt", "workspace-after.json")
+    return {name: digest_file(directory / name) for name in names if (directory / name).is_file()}

@@ -1,0 +1,74 @@
+"""Judge a stored trial again by its pure scorers; what other scorers said is taken from their sealed records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from evalwright.errors import RunCorrupt
+from evalwright.interfaces import ScoreContext
+from evalwright.model import Manifest, ScoredTrial, ScorerEntry
+from evalwright.model.manifest import changes_between
+from evalwright.rundir import RunDirectory, read_document
+from evalwright.scoring import apply_scorers, fold_status
+from evalwright.suite import load_scorers
+
+__all__ = ["Rescorer"]
+
+
+class Rescorer:
+    """Judges the trials of one run with the scorers of its suite snapshot. Raises ``SuiteError`` when those are wrong."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._scorers, self._native = load_scorers(run.snapshot)
+
+    def judge(self, directory: Path) -> tuple[str, Sequence[Mapping[str, Any]], str | None]:
+        """Return ``(status, score records, fault)`` of one case. Raises ``RunCorrupt`` when an artifact is missing."""
+        case = read_document(directory / "input.json")
+        runner = read_document(directory / "runner.json")
+        before = Manifest.from_json(read_document(directory / "workspace-before.json"))
+        after = Manifest.from_json(read_document(directory / "workspace-after.json"))
+        trial = ScoredTrial(
+            case_id=case["id"],
+            task=case["task"],
+            expect={},
+            output=_text(directory / "output.txt"),
+            output_truncated=runner.get("output_truncated", False),
+            exit_code=runner.get("exit_code"),
+            timed_out=runner.get("timed_out", False),
+            before=before,
+            after=after,
+            changes=changes_between(before, after),
+            native=self._native,
+            meta=case.get("meta", {}),
+        )
+        records = apply_scorers(self._scorers, trial, case.get("expect", {}), context=_no_context, stored=_stored(directory))
+        broken = bool(runner.get("timed_out") or runner.get("spawn_failed") or runner.get("error_code"))
+        status = fold_status(records, broken=broken)
+        fault = (runner.get("error") or {}).get("fault") if broken else "harness"
+        return status, records, fault if status == "error" else None
+
+
+def _stored(directory: Path) -> dict[str, dict[str, Any]]:
+    """Return the sealed records of scorers that are not judged again, by id."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted((directory / "scorers").glob("*.json")):
+        record = read_document(path)
+        missing = {"scorer", "ok", "score", "label", "findings"} - set(record)
+        if missing:
+            raise RunCorrupt(f"{path} lacks {', '.join(sorted(missing))}", hint="restore the file", file=str(path))
+        found[path.stem] = record
+    return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        raise RunCorrupt(f"{path}: {error.strerror}", hint="restore the file", file=str(path)) from error
+
+
+def _no_context(entry: ScorerEntry) -> ScoreContext:
+    """Refuse: a pure scorer asks its context for nothing, but apply_scorers makes one for it."""
+    return cast(ScoreContext, None)

@@ -1,0 +1,77 @@
+"""The report for a terminal: the verdict first, then each failure with its reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from evalwright.canonical import stable_json
+from evalwright.report.projection import Projection, ReportedCase
+from evalwright.report.totals import rates
+
+__all__ = ["case_lines", "finding_text", "headline", "text_report"]
+
+MARKS = {"pass": "✓", "fail": "✗", "error": "!", "unscored": "?"}
+MAX_FINDINGS = 8
+WIDTH = 160
+
+
+def text_report(report: Projection, *, failures_only: bool = False, next_command: str | None = None) -> str:
+    """Return the report as plain lines; colour is the terminal's business."""
+    lines = [headline(report), _denominators(report), ""]
+    for case in report.failures:
+        lines += case_lines(case)
+    if not failures_only:
+        passed = [case.id for case in report.cases if case.ok]
+        lines += [f"  {MARKS['pass']} {case_id}" for case_id in passed]
+    if next_command:
+        lines += ["", f"Look closer:  {next_command}"]
+    return "\n".join(lines) + "\n"
+
+
+def headline(report: Projection) -> str:
+    """Return the one line that answers the question."""
+    counts = report.counts
+    verdict = "pass" if report.ok else "error" if counts["error"] == len(report.cases) else "fail"
+    return f"{report.suite} · {verdict} · {counts['pass']} of {len(report.cases)} passed · report {report.report_hash}"
+
+
+def case_lines(case: ReportedCase) -> list[str]:
+    """Return one case: its mark, and what each scorer objected to."""
+    label = f" ({case.status}{f', {case.fault}' if case.fault else ''})" if case.status in {"error", "unscored"} else ""
+    lines = [f"  {MARKS.get(case.status, '?')} {case.id}{label}"]
+    for score in case.scores:
+        if not score["ok"]:
+            lines += [f"      {text}" for text in _objections(score)]
+    return lines
+
+
+def finding_text(finding: Mapping[str, Any]) -> str:
+    """Return a finding as one line of at most 160 characters."""
+    rest = {key: value for key, value in finding.items() if key not in {"why", "path"}}
+    parts = [str(finding["path"])] if "path" in finding else []
+    parts += [str(finding["why"])] if "why" in finding else []
+    parts += [f"{key} {value if isinstance(value, str) else stable_json(value)}" for key, value in rest.items()]
+    text = " · ".join(" ".join(part.split()) for part in parts)
+    return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
+
+
+def _objections(score: Mapping[str, Any]) -> Iterator[str]:
+    name = score.get("id", score["scorer"])
+    findings: Sequence[Mapping[str, Any]] = score["findings"]
+    if not findings:
+        yield f"{name}: {score['label']}"
+    for finding in findings[:MAX_FINDINGS]:
+        yield f"{name}: {finding_text(finding)}"
+    if len(findings) > MAX_FINDINGS:
+        yield f"{name}: … {len(findings) - MAX_FINDINGS} more"
+
+
+def _denominators(report: Projection) -> str:
+    totals = rates((case.status, case.fault) for case in report.cases)
+    scored, attempted = totals["pass_rate_scored"], totals["pass_rate_attempted"]
+    shown = "no pass rate: nothing was scored" if scored is None else f"pass rate {scored:.2f} of {totals['scored']} scored"
+    if attempted is not None and totals["scored"] != totals["attempted"]:
+        shown += f", {attempted:.2f} of {totals['attempted']} attempted"
+    faults = f"{totals['harness_errors']} harness errors, {totals['agent_faults']} agent faults"
+    return f"{shown} · {faults}" + (f" · {totals['unscored']} unscored" if totals["unscored"] else "")

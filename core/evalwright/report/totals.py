@@ -1,0 +1,39 @@
+"""Counts and rates of one run, both denominators shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["rates", "status_counts"]
+
+
+def status_counts(statuses: Iterable[str]) -> dict[str, int]:
+    """Return how often each status occurs; ``pass``, ``fail`` and ``error`` are always there."""
+    counts = {"pass": 0, "fail": 0, "error": 0}
+    for status in statuses:
+        counts[status] = counts.get(status, 0) + 1
+    return counts
+
+
+def rates(cases: Iterable[tuple[str, str | None]]) -> dict[str, Any]:
+    """Return attempted, scored, error counts and pass rates of ``(status, fault)`` pairs.
+
+    ``scored`` is attempted minus harness faults and unscored trials: an agent's own fault counts as scored 0. A rate without
+    a denominator is ``None``.
+    """
+    pairs = list(cases)
+    passed = sum(status == "pass" for status, _ in pairs)
+    harness = sum(status == "error" and fault != "agent" for status, fault in pairs)
+    unscored = sum(status == "unscored" for status, _ in pairs)
+    scored = len(pairs) - harness - unscored
+    return {
+        "attempted": len(pairs),
+        "scored": scored,
+        "passed": passed,
+        "harness_errors": harness,
+        "agent_faults": sum(status == "error" and fault == "agent" for status, fault in pairs),
+        "unscored": unscored,
+        "pass_rate_scored": passed / scored if scored else None,
+        "pass_rate_attempted": passed / len(pairs) if pairs else None,
+    }

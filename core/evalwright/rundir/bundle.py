@@ -1,0 +1,90 @@
+"""The sealed evidence of one trial: its files, and ``bundle.json`` with their digests, written last."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from evalwright.canonical import digest_bytes
+from evalwright.rundir.documents import disk_errors, read_document, render
+from evalwright.workspace import digest_file
+
+__all__ = ["DETERMINISTIC", "BundleWriter", "changed_artifacts", "is_deterministic", "sealed_digests"]
+
+SEAL = "bundle.json"
+DETERMINISTIC = (
+    "input.json",
+    "task.txt",
+    "input.diff",
+    "output.txt",
+    "workspace-before.json",
+    "workspace-after.json",
+    "workspace-diff.json",
+    "workspace.diff",
+    "score.json",
+)
+
+
+class BundleWriter:
+    """Writes a trial's files into a directory that nobody else writes, and keeps the digest of each."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.digests: dict[str, str] = {}
+        with disk_errors(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+
+    def write_bytes(self, name: str, data: bytes) -> None:
+        """Write one file; ``name`` may hold subdirectories."""
+        path = self.directory / PurePosixPath(name)
+        with disk_errors(path):
+            if "/" in name:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with open(os.open(path, flags, 0o644), "wb", buffering=0) as file:
+                view = memoryview(data)
+                while view:
+                    view = view[file.write(view) :]
+        self.digests[name] = digest_bytes(data)
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write one UTF-8 file, newlines as they are."""
+        self.write_bytes(name, text.encode("utf-8", "surrogateescape"))
+
+    def write_document(self, name: str, value: Any) -> None:
+        """Write one JSON document."""
+        self.write_bytes(name, render(value).encode())
+
+    def seal(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Write ``bundle.json`` with every digest and these facts; return its content."""
+        document = {"schema_version": 1, "digests": dict(sorted(self.digests.items())), **facts}
+        self.write_document(SEAL, document)
+        return document
+
+
+def is_deterministic(name: str) -> bool:
+    """Tell whether an artifact holds no durations or process facts, so that two equal trials give equal bytes."""
+    return name in DETERMINISTIC or (name.startswith("scorers/") and name.endswith(".json"))
+
+
+def sealed_digests(directory: Path) -> Mapping[str, str] | None:
+    """Return the digests that a bundle's seal names, or ``None`` for an unsealed one."""
+    path = directory / SEAL
+    if not path.is_file():
+        return None
+    digests = read_document(path).get("digests")
+    return digests if isinstance(digests, dict) else {}
+
+
+def changed_artifacts(directory: Path, digests: Mapping[str, str], names: Iterable[str] | None = None) -> list[str]:
+    """Return those files, of ``names`` or of all that were sealed, that are absent or have another content now."""
+    return [name for name in (digests if names is None else names) if digests.get(name) != _digest(directory / name)]
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return digest_file(path)
+    except OSError:
+        return None

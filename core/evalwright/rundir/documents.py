@@ -1,0 +1,69 @@
+"""JSON documents and text files: read with a clear error, written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evalwright.errors import DiskFull, RunCorrupt
+
+__all__ = ["disk_errors", "read_document", "render", "write_document", "write_text"]
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
+
+
+def render(value: Any) -> str:
+    """Return a document as it lies on disk: sorted keys, two spaces, a final newline."""
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_document(path: Path) -> Any:
+    """Return a JSON document. Raises ``RunCorrupt`` naming the file when it is absent, unreadable or not JSON."""
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise RunCorrupt(
+            f"{path}: {error.strerror or error}", hint="restore the file, or run the suite again", file=str(path)
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise RunCorrupt(f"{path} is not valid JSON: {error}", hint="restore the file", file=str(path)) from error
+
+
+def write_document(path: Path, value: Any) -> None:
+    """Write a JSON document whole or not at all."""
+    write_text(path, render(value))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a UTF-8 file whole or not at all, newlines as they are. Raises ``DiskFull`` when there is no room."""
+    with disk_errors(path):
+        descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with open(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+                file.write(text)
+            os.chmod(aside, 0o644)
+            os.replace(aside, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(aside)
+            raise
+
+
+@contextlib.contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn a full, broken or read-only disk into ``DiskFull``."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise DiskFull(
+            f"cannot write {path}: {error.strerror}",
+            hint="free space; what was written is kept, and the run can be resumed",
+        ) from error

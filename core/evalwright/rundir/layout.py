@@ -1,0 +1,140 @@
+"""Where everything lies: ids, run directories, their files, and finding them again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalwright.errors import RunNotFound, UsageError
+
+__all__ = ["Layout", "RunDirectory", "check_id", "find_run", "is_experiment", "runs_in"]
+
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+MAX_ID = 200
+
+
+def check_id(value: str, what: str = "run id") -> str:
+    """Return a safe id, or raise ``UsageError``: whatever its origin, an id is never a path."""
+    if len(value) > MAX_ID or ".." in value or not RUN_ID.fullmatch(value):
+        raise UsageError(
+            f"{what} {value!r}: use letters, digits, dot, underscore, dash; start with a letter or digit",
+            hint=f"choose another {what}",
+            key=what.replace(" ", "_"),
+        )
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """The files of one run."""
+
+    path: Path
+
+    @property
+    def run_json(self) -> Path:
+        """Return the record that is written once, before execution."""
+        return self.path / "run.json"
+
+    @property
+    def manifest(self) -> Path:
+        """Return the record that makes a run complete."""
+        return self.path / "manifest.json"
+
+    @property
+    def ledger(self) -> Path:
+        """Return the event log."""
+        return self.path / "ledger.jsonl"
+
+    @property
+    def reservation(self) -> Path:
+        """Return who works on the run now."""
+        return self.path / ".reservation.json"
+
+    @property
+    def report(self) -> Path:
+        """Return the report for people."""
+        return self.path / "report.md"
+
+    @property
+    def snapshot(self) -> Path:
+        """Return the suite as it was."""
+        return self.path / "suite-snapshot"
+
+    @property
+    def cases(self) -> Path:
+        """Return the parent of all bundles."""
+        return self.path / "cases"
+
+    def case(self, case_id: str) -> Path:
+        """Return the bundle of one case; the id is checked, since it may come from a file somebody edited."""
+        return _inside(self.cases, case_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The directories of one project."""
+
+    evals: Path
+    runs: Path
+
+    @property
+    def suites(self) -> Path:
+        """Return where suites lie."""
+        return self.evals / "suites"
+
+    @property
+    def store(self) -> Path:
+        """Return the content store."""
+        return self.evals / "store"
+
+    @property
+    def experiments(self) -> Path:
+        """Return where experiment records lie."""
+        return self.evals / "experiments"
+
+    @property
+    def index(self) -> Path:
+        """Return the summaries of all runs; rebuildable, never trusted over a manifest."""
+        return self.runs / ".index.jsonl"
+
+    def run(self, run_id: str) -> RunDirectory:
+        """Return a run's directory. Raises ``UsageError`` for an unsafe id."""
+        return RunDirectory(self.runs / check_id(run_id))
+
+    def experiment(self, experiment_id: str) -> Path:
+        """Return an experiment's directory. Raises ``UsageError`` for an unsafe id."""
+        return self.experiments / check_id(experiment_id, "experiment id")
+
+
+def find_run(layout: Layout, run_id: str | None, run_dir: str | None) -> RunDirectory:
+    """Return the run that an id or a directory names. Raises ``RunNotFound`` or ``UsageError``."""
+    if (run_id is None) == (run_dir is None):
+        raise UsageError("name one run: its id, or its directory with --run-dir", hint="list them: evalwright jobs list")
+    run = RunDirectory(Path(run_dir)) if run_dir is not None else layout.run(run_id or "")
+    if not run.run_json.is_file() and not run.manifest.is_file():
+        raise RunNotFound(f"run not found: {run_dir or run_id}", hint="list them: evalwright jobs list")
+    return run
+
+
+def is_experiment(layout: Layout, name: str) -> bool:
+    """Tell whether an experiment has that id."""
+    return RUN_ID.fullmatch(name) is not None and (layout.experiments / name / "experiment.json").is_file()
+
+
+def runs_in(layout: Layout) -> Iterator[RunDirectory]:
+    """Yield every run, by name. Names that start with a dot, links, and directories without a record are no runs."""
+    if not layout.runs.is_dir():
+        return
+    for path in sorted(layout.runs.iterdir()):
+        run = RunDirectory(path)
+        if RUN_ID.fullmatch(path.name) and not path.is_symlink() and (run.run_json.is_file() or run.manifest.is_file()):
+            yield run
+
+
+def _inside(parent: Path, name: str) -> Path:
+    """Return a child of ``parent``; a name that is a path or climbs is refused."""
+    if not name or "/" in name or "\0" in name or ".." in name or name == ".":
+        raise UsageError(f"case id {name!r} is not a safe name", hint="the record was edited; restore it")
+    return parent / name

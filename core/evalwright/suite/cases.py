@@ -1,0 +1,246 @@
+"""Check every line of ``cases.jsonl`` against its shape, the files it names, and the scorers that shall read it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalwright.canonical import digest_json
+from evalwright.errors import PluginError
+from evalwright.interfaces import Scorer
+from evalwright.model import Case, PluginTable, ScorerEntry
+from evalwright.registry import Registry, model_problems
+from evalwright.suite.expect import own_expectations
+from evalwright.suite.paths import overlaps, path_objection
+from evalwright.suite.problems import Problems
+from evalwright.suite.read import case_lines, parse_json
+from evalwright.suite.shape import CaseShape
+from evalwright.workspace import fixture_problems
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+__all__ = ["CaseChecker", "case_options"]
+
+INVALID = "E_CASE_INVALID"
+PATHS = (("workspace", "directory"), ("diff", "file"), ("hidden", "directory"))
+BUILTIN_KEYS = frozenset(
+    [
+        "exact",
+        "text_contains",
+        "text_regex",
+        "json_schema",
+        "numeric_threshold",
+        "files_exist",
+        "exit_code",
+        "files_changed",
+        "files_forbidden",
+    ]
+)
+
+
+class CaseChecker:
+    """Checks the cases of one suite and keeps what is wrong with them."""
+
+    def __init__(
+        self,
+        directory: Path,
+        problems: Problems,
+        scorers: Sequence[tuple[ScorerEntry, Scorer[Any]]],
+        files: Sequence[str],
+        *,
+        native: bool,
+        options: type[BaseModel] | None = None,
+        fixtures: bool = True,
+    ) -> None:
+        self.directory = directory
+        self.problems = problems
+        self.scorers = scorers
+        self.files = files
+        self.native = native
+        self.file = directory
+        self.options = options
+        self.fixtures = fixtures
+        self.owners = self._owners()
+        self._checked_fixtures: set[str] = set()
+
+    def check(self, name: Any, read: Callable[[Path], bytes] = Path.read_bytes) -> tuple[Case, ...]:
+        """Return the cases that could be read; every problem of each is noted."""
+        if not isinstance(name, str):
+            return ()
+        self.file = self.directory / name
+        if why := path_objection(self.directory, name, "file"):
+            self.problems.add(self.directory / "suite.json", f"cases: {why}", code="E_SUITE_NOT_FOUND", key="cases")
+            return ()
+        cases = [case for number, text in self._lines(read) if (case := self._case(number, text)) is not None]
+        self._unique(cases)
+        self._separate(cases, name)
+        return tuple(cases)
+
+    def _lines(self, read: Callable[[Path], bytes]) -> list[tuple[int, str]]:
+        try:
+            return list(case_lines(read(self.file)))
+        except ValueError as error:
+            self.problems.add(self.file, str(error), code=INVALID, hint="save the file as UTF-8")
+            return []
+
+    def _case(self, line: int, text: str) -> Case | None:
+        try:
+            record = parse_json(text)
+        except (ValueError, RecursionError) as error:
+            message = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+            self._add(line, f"not a valid JSON line: {message}")
+            return None
+        if not isinstance(record, dict):
+            self._add(line, f"must be a JSON object, not a {type(record).__name__}")
+            return None
+        shape_problems = model_problems(CaseShape, record, "")
+        self.problems.extend(self.file, shape_problems, code=INVALID, line=line)
+        if shape_problems:
+            return None
+        record["id"] = record.get("id") or digest_json(record)[7:19]
+        case = _case_of(record, line)
+        if self.fixtures:
+            self._paths(case)
+        self._expectations(case)
+        self._sandbox(case)
+        return case
+
+    def _paths(self, case: Case) -> None:
+        for key, kind in PATHS:
+            raw = case.record.get(key)
+            if raw is None:
+                continue
+            if why := path_objection(self.directory, raw, kind):
+                self._add(case.line, f"{key}: {why}", key)
+            elif kind == "directory" and raw not in self._checked_fixtures:
+                self._checked_fixtures.add(raw)
+                for path, why in fixture_problems(self.directory / raw):
+                    self._add(case.line, f"{key} {raw}: {path} {why}", key)
+        if isinstance(case.gold, str):
+            patch = case.gold.endswith((".patch", ".diff"))
+            if why := path_objection(self.directory, case.gold, "file" if patch else "directory"):
+                self._add(case.line, f"gold: {why}", "gold")
+
+    def _expectations(self, case: Case) -> None:
+        ids = [entry.id for entry, _ in self.scorers]
+        for key, value in case.expect.items():
+            model = self.owners.get(key)
+            if model is not None:
+                self._validated(case, key, model, value)
+            elif key not in ids:
+                self._unclaimed(case, key)
+        for entry, scorer in self.scorers:
+            if entry.id in case.expect and entry.id not in self.owners:
+                self._by_id(case, entry, scorer)
+        if self.native and not any(
+            scorer.applies(own_expectations(entry, scorer, case.expect)) for entry, scorer in self.scorers
+        ):
+            self._add(case.line, f"case {case.id}: no scorer of this suite can judge it", "expect", "add an expectation")
+
+    def _by_id(self, case: Case, entry: ScorerEntry, scorer: Scorer[Any]) -> None:
+        """Check the value under a scorer's id: that of its only key, or an object of several."""
+        value = case.expect[entry.id]
+        if len(scorer.Expect) == 1:
+            self._validated(case, entry.id, next(iter(scorer.Expect.values())), value)
+        elif isinstance(value, Mapping):
+            for key, item in value.items():
+                if key in scorer.Expect:
+                    self._validated(case, f"{entry.id}.{key}", scorer.Expect[key], item)
+                else:
+                    self._unclaimed(case, f"{entry.id}.{key}", list(scorer.Expect))
+        elif scorer.Expect:
+            self._add(case.line, f"expect.{entry.id}: must be an object", f"expect.{entry.id}")
+
+    def _validated(self, case: Case, key: str, model: type[BaseModel], value: Any) -> None:
+        self.problems.extend(self.file, model_problems(model, value, f"expect.{key}"), code=INVALID, line=case.line)
+
+    def _unclaimed(self, case: Case, key: str, known: Sequence[str] = ()) -> None:
+        names = sorted(known or {*self.owners, *BUILTIN_KEYS, *(entry.id for entry, _ in self.scorers)})
+        near = difflib.get_close_matches(key, names, 1, cutoff=0.75)
+        if not self.native:
+            has_command = any(entry.table.use == "command" for entry, _ in self.scorers)
+            if key in BUILTIN_KEYS or (has_command and not near):
+                return
+        elif key in BUILTIN_KEYS:
+            self._add(case.line, f'"{key}" is read by no scorer of this suite', f"expect.{key}", "add that scorer")
+            return
+        hint = f"did you mean {near[0]}?" if near else f"known expectations: {', '.join(names)}"
+        message = f'unknown expectation "{key}"' + (f'. Did you mean "{near[0]}"?' if near else "")
+        self._add(case.line, message, f"expect.{key}", hint, did_you_mean=near[0] if near else None)
+
+    def _sandbox(self, case: Case) -> None:
+        options = case.record.get("sandbox")
+        if not options:
+            return
+        if self.options is None:
+            self._add(case.line, "sandbox: the suite's sandbox takes no options per case", "sandbox")
+        else:
+            self.problems.extend(self.file, model_problems(self.options, options, "sandbox"), code=INVALID, line=case.line)
+
+    def _unique(self, cases: Sequence[Case]) -> None:
+        seen: dict[str, Case] = {}
+        for case in cases:
+            first = seen.setdefault(case.id.lower(), case)
+            if first is not case:
+                what = "duplicate case id" if first.id == case.id else f'differs only by case from "{first.id}":'
+                self._add(case.line, f'{what} "{case.id}" (first on line {first.line})', "id", "choose another id")
+
+    def _separate(self, cases: Sequence[Case], cases_file: str) -> None:
+        """Refuse gold inside what a runner sees, and the reverse."""
+        seen = [*(case.workspace for case in cases), *self.files]
+        secret = {cases_file: "cases"}
+        lines: dict[str, int] = {}
+        for case in cases:
+            for name, path in (("hidden", case.hidden), ("gold", case.gold)):
+                if isinstance(path, str):
+                    secret[path] = name
+                    lines.setdefault(path, case.line)
+        for name, path, place in overlaps(seen, secret):
+            message = f"{name} {path} and {place}, which the runner sees, lie inside one another"
+            self._add(lines.get(path, 0), message, name, "keep them in separate directories")
+
+    def _owners(self) -> dict[str, type[BaseModel]]:
+        owners: dict[str, tuple[type[Scorer[Any]], type[BaseModel]]] = {}
+        for entry, scorer in self.scorers:
+            for key, model in scorer.Expect.items():
+                owner, _ = owners.setdefault(key, (type(scorer), model))
+                if owner is not type(scorer):
+                    self.problems.add(
+                        self.directory / "suite.json",
+                        f'scorers: "{entry.table.use}" and {owner.__name__} both read the expectation "{key}"',
+                        code="E_SCHEMA_VIOLATION",
+                        hint="use one of them in this suite",
+                    )
+        return {key: model for key, (_, model) in owners.items()}
+
+    def _add(self, line: int, message: str, key: str = "", hint: str = "", **details: Any) -> None:
+        self.problems.add(self.file, message, code=INVALID, hint=hint, line=line or None, key=key or None, **details)
+
+
+def _case_of(record: dict[str, Any], line: int) -> Case:
+    return Case(
+        id=record["id"],
+        task=record["task"],
+        workspace=record["workspace"],
+        record=record,
+        line=line,
+        diff=record.get("diff") or None,
+        expect=record.get("expect", {}),
+        hidden=record.get("hidden"),
+        gold=record.get("gold"),
+        timeout=record.get("timeout_seconds"),
+        tags=tuple(record.get("tags", ())),
+        split=record.get("split"),
+    )
+
+
+def case_options(registry: Registry, sandbox: PluginTable) -> type[BaseModel] | None:
+    """Return the model of a case's ``sandbox`` table, if the suite's sandbox takes one."""
+    try:
+        return getattr(registry.load("sandbox", sandbox.use).cls, "CaseConfig", None)
+    except PluginError:
+        return None

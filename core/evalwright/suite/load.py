@@ -1,0 +1,268 @@
+"""A directory to a checked suite, or to the complete list of what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalwright.errors import PluginError, SuiteNotFound
+from evalwright.interfaces import Scorer
+from evalwright.model import BUILTIN_SCORERS, AgentTable, PluginTable, ScorerEntry, Suite
+from evalwright.registry import PluginHost, Registry, configuration_problems, model_problems, unknown_key
+from evalwright.suite.cases import CaseChecker, case_options
+from evalwright.suite.paths import path_objection
+from evalwright.suite.problems import Problems, line_of
+from evalwright.suite.read import parse_suite, suite_file
+from evalwright.suite.shape import AGENT_KEYS, CASE_ID, PLANNED_KEYS, AgentShape, ScorerShape, SuiteShape
+
+__all__ = ["CheckedSuite", "load_scorers", "load_suite"]
+
+SCHEMA = "E_SCHEMA_VIOLATION"
+COMPATIBLE: Mapping[str, Mapping[str, Any]] = {
+    "workspace-diff": {"always": True, "globs": "fnmatch"},
+    "file-exists": {"globs": "fnmatch"},
+    "command": {"cwd": "workspace"},
+}
+"""What the evalctl form means where the native form means something else, as configuration of the shipped scorers."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSuite:
+    """A suite that passed every check, with its scorers created and the warnings that go with it."""
+
+    suite: Suite
+    scorers: tuple[tuple[ScorerEntry, Scorer[Any]], ...]
+    registry: Registry
+    host: PluginHost
+    warnings: tuple[dict[str, str], ...] = ()
+
+
+def load_suite(
+    directory: Path,
+    registry: Registry | None = None,
+    *,
+    read: Callable[[Path], bytes] = Path.read_bytes,
+    fixtures: bool = True,
+) -> CheckedSuite:
+    """Read and check a suite. Static: nothing of it is executed but the plugins' own validation.
+
+    ``read`` gives a file's bytes, so that a change can be checked before it is written. Without ``fixtures`` the files that
+    cases name are not looked at: a run's snapshot holds them by digest.
+    Raises ``SuiteNotFound``, or ``SuiteError`` with all problems of ``suite.json`` and ``cases.jsonl`` at once.
+    """
+    return _Loader(directory, registry or Registry(directory), read, fixtures=fixtures).load()
+
+
+def load_scorers(directory: Path) -> tuple[tuple[tuple[ScorerEntry, Scorer[Any]], ...], bool]:
+    """Return the scorers of a suite's document, and whether it is native; its cases are not looked at.
+
+    Raises as :func:`load_suite`.
+    """
+    return _Loader(directory, Registry(directory)).scorers_only()
+
+
+class _Loader:
+    def __init__(
+        self,
+        directory: Path,
+        registry: Registry,
+        read: Callable[[Path], bytes] = Path.read_bytes,
+        *,
+        fixtures: bool = True,
+    ) -> None:
+        self.directory = directory
+        self.read = read
+        self.fixtures = fixtures
+        self.registry = registry
+        self.file = suite_file(directory)
+        self.problems = Problems()
+        self.text = ""
+        self.warnings: list[dict[str, str]] = []
+
+    def load(self) -> CheckedSuite:
+        document = self._document()
+        native = document.get("schema_version") is not None
+        agent, runner = self._runner(document.get("runner") or {})
+        sandbox = self._table("sandbox", document.get("sandbox", "subprocess"), "sandbox")
+        named = {
+            name: self._table("sandbox", table, f"sandboxes.{name}")
+            for name, table in (document.get("sandboxes") or {}).items()
+        }
+        host = PluginHost(self.registry, {"sandboxes": named})
+        scorers = self._scorers(document.get("scorers") or [], native, host)
+        self._primary(document, scorers)
+        checker = CaseChecker(
+            self.directory,
+            self.problems,
+            scorers,
+            agent.files,
+            native=native,
+            options=case_options(self.registry, sandbox),
+            fixtures=self.fixtures,
+        )
+        cases_file = document.get("cases", "cases.jsonl")
+        cases = checker.check(cases_file, self.read)
+        self.problems.raise_all()
+        if agent.reveal_expect or agent.reveal_id:
+            self.warnings.append({"code": "W_GOLD_REVEALED", "message": "the suite shows its runner what it expects"})
+        suite = Suite(
+            name=document["name"],
+            directory=self.directory,
+            document=document,
+            native=native,
+            cases=cases,
+            agent=agent,
+            runner=runner,
+            sandbox=sandbox,
+            scorers=tuple(entry for entry, _ in scorers),
+            requires=tuple(document.get("requires", ())),
+            primary=document.get("primary"),
+            acknowledged=document.get("acknowledged_unsandboxed_runner", False),
+            cases_file=cases_file,
+        )
+        return CheckedSuite(suite, tuple(scorers), self.registry, host, tuple(self.warnings))
+
+    def scorers_only(self) -> tuple[tuple[tuple[ScorerEntry, Scorer[Any]], ...], bool]:
+        document = self._document()
+        native = document.get("schema_version") is not None
+        scorers = self._scorers(document.get("scorers") or [], native, PluginHost(self.registry))
+        self.problems.raise_all()
+        return tuple(scorers), native
+
+    def _document(self) -> dict[str, Any]:
+        """Return the document; what makes everything else unreadable is raised at once."""
+        try:
+            self.text = self.read(self.file).decode("utf-8-sig")
+            document = parse_suite(self.file, self.text)
+        except OSError as error:
+            raise SuiteNotFound(f"{self.file}: {error.strerror}", hint="start with: evalwright init") from error
+        except (ValueError, RecursionError) as error:
+            line = getattr(error, "lineno", None)
+            self.problems.add(self.file, f"cannot be read: {error}", code=SCHEMA, line=line)
+            self.problems.raise_all()
+        if not isinstance(document, dict):
+            self.problems.add(self.file, "must hold one JSON object", code=SCHEMA)
+            self.problems.raise_all()
+        planned = [key for key in PLANNED_KEYS if key in document]
+        for key in planned:
+            self._add(f"{key}: not supported by this version", key, f"remove {key}")
+        self._extend(model_problems(SuiteShape, {k: v for k, v in document.items() if k not in planned}, ""))
+        if any("key" in record and "." not in record["key"] for record in self.problems.records):
+            self.problems.raise_all()
+        return dict(document)
+
+    def _runner(self, table: dict[str, Any]) -> tuple[AgentTable, PluginTable]:
+        shared = {key: value for key, value in table.items() if key in AGENT_KEYS}
+        self._extend(model_problems(AgentShape, shared, "runner"))
+        config = {k: v for k, v in table.items() if k not in AGENT_KEYS and k != "use"}
+        runner = self._configured("runner", table.get("use", "command"), config, "runner", also=AGENT_KEYS)
+        try:
+            shape = AgentShape.model_validate(shared)
+        except ValueError:
+            shape = AgentShape()
+        self._agent_files(shape.files)
+        agent = AgentTable(
+            timeout=shape.timeout_seconds,
+            max_output_bytes=shape.max_output_bytes,
+            env_allowlist=tuple(shape.env_allowlist),
+            env=shape.env,
+            redact_env_values=tuple(shape.redact_env_values),
+            redact_patterns=tuple(shape.redact_patterns),
+            files=tuple(shape.files),
+            reveal_expect=shape.reveal_expect,
+            reveal_id=shape.reveal_id,
+        )
+        return agent, runner
+
+    def _agent_files(self, files: Sequence[str]) -> None:
+        for file in files:
+            if why := path_objection(self.directory, file, "any"):
+                self._add(f"runner.files: {why}", "runner.files")
+
+    def _table(self, kind: str, table: Any, place: str) -> PluginTable:
+        if isinstance(table, str):
+            return self._configured(kind, table, {}, place)
+        use = table.get("use", "subprocess") if isinstance(table, dict) else "subprocess"
+        config = {key: value for key, value in table.items() if key != "use"} if isinstance(table, dict) else {}
+        return self._configured(kind, use, config, place)
+
+    def _configured(
+        self, kind: str, use: Any, config: Mapping[str, Any], place: str, *, also: Sequence[str] = ()
+    ) -> PluginTable:
+        """Check a table against its plugin's ``Config``."""
+        if not isinstance(use, str):
+            self._add(f"{place}.use: must be the name of a {kind}", f"{place}.use")
+            return PluginTable(use="")
+        try:
+            loaded = self.registry.load(kind, use)
+        except PluginError as error:
+            self._add(f"{place}: {error.message}", place, error.hint, **error.details, error_code=error.code)
+            return PluginTable(use=use)
+        for record in configuration_problems(loaded.cls, config, place):
+            key = str(record.get("key", "")).rpartition(".")[2]
+            if "unknown key" in record["message"] and "did_you_mean" not in record and also:
+                record = unknown_key(place, key, also)
+            self._extend([record])
+        return PluginTable(use=use, config=config)
+
+    def _scorers(self, entries: list[dict[str, Any]], native: bool, host: PluginHost) -> list[tuple[ScorerEntry, Scorer[Any]]]:
+        written = entries or [{"name": name} for name in BUILTIN_SCORERS]
+        found: list[tuple[ScorerEntry, Scorer[Any]]] = []
+        for number, entry in enumerate(written):
+            checked = self._scorer(entry, f"scorers.{number}", native)
+            if checked is None:
+                continue
+            if checked.id in [other.id for other, _ in found]:
+                self._add(f'scorers.{number}: the id "{checked.id}" stands twice', "scorers", "give each its own id")
+                continue
+            try:
+                scorer = self.registry.create("scorer", checked.table.use, checked.table.config, host)
+            except PluginError:
+                continue
+            found.append((checked, scorer))
+        return found
+
+    def _scorer(self, entry: dict[str, Any], place: str, native: bool) -> ScorerEntry | None:
+        shared = {key: value for key, value in entry.items() if key in ScorerShape.model_fields}
+        config = {key: value for key, value in entry.items() if key not in ScorerShape.model_fields}
+        problems = model_problems(ScorerShape, shared, place)
+        self._extend(problems)
+        use = entry.get("use") or entry.get("name")
+        if problems or not isinstance(use, str):
+            if not problems:
+                self._add(f"{place}: say which scorer, with use", place)
+            return None
+        if not native:
+            config = {**COMPATIBLE.get(use, {}), **config}
+        identifier = entry.get("id") or use
+        if why := _id_objection(identifier, "id" in entry, use):
+            self._add(f"{place}.id: {why}", f"{place}.id")
+        table = self._configured("scorer", use, config, place, also=tuple(ScorerShape.model_fields))
+        return ScorerEntry(
+            table=table, id=identifier, required=entry.get("required", True), explicit_id=entry.get("id") is not None
+        )
+
+    def _primary(self, document: Mapping[str, Any], scorers: Sequence[tuple[ScorerEntry, Any]]) -> None:
+        primary = document.get("primary")
+        if primary is not None and primary not in [entry.id for entry, _ in scorers]:
+            self._add(f'primary: no scorer has the id "{primary}"', "primary")
+
+    def _add(self, message: str, key: str, hint: str = "", **details: Any) -> None:
+        details.pop("key", None)
+        self.problems.add(self.file, message, code=SCHEMA, hint=hint, line=line_of(self.text, key), key=key, **details)
+
+    def _extend(self, records: Sequence[Mapping[str, Any]]) -> None:
+        for record in records:
+            line = line_of(self.text, str(record.get("key", "")))
+            self.problems.extend(self.file, [record], code=SCHEMA, line=line)
+
+
+def _id_objection(identifier: str, explicit: bool, use: str) -> str | None:
+    if use == "command" and not explicit:
+        return "a command scorer needs an id of its own"
+    safe = CASE_ID.fullmatch(identifier) and ".." not in identifier
+    if safe or (not explicit and ":" in use):
+        return None if safe else "a scorer by module or file needs an id of its own"
+    return "use letters, digits, dot, underscore, dash"

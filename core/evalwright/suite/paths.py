@@ -1,0 +1,38 @@
+"""Paths in a suite: relative, POSIX, inside the suite's directory, and never gold inside what the runner sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+
+__all__ = ["overlaps", "path_objection"]
+
+
+def path_objection(directory: Path, raw: str, kind: str) -> str | None:
+    """Return what is wrong with a path of the suite, or ``None``. ``kind`` is ``file``, ``directory`` or ``any``."""
+    pure = PurePosixPath(raw)
+    if not raw or "\\" in raw or "\0" in raw or pure.is_absolute() or ".." in pure.parts or pure == PurePosixPath("."):
+        return f"{raw!r} must be a relative path with forward slashes that stays inside the suite"
+    place = directory / pure
+    if not place.exists():
+        return f"{raw} does not exist"
+    if not place.resolve().is_relative_to(directory.resolve()):
+        return f"{raw} leads out of the suite through a link"
+    if kind == "directory" and not place.is_dir():
+        return f"{raw} is not a directory"
+    if kind == "file" and not place.is_file():
+        return f"{raw} is not a file"
+    return None
+
+
+def overlaps(seen: Iterable[str], secret: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return ``(name, secret path, seen path)`` for each secret that lies inside a place the runner sees, or around it."""
+    open_places = sorted({str(PurePosixPath(path)) for path in seen})
+    found: list[tuple[str, str, str]] = []
+    for path, name in secret.items():
+        hidden = PurePosixPath(path)
+        for place in open_places:
+            shown = PurePosixPath(place)
+            if hidden == shown or shown in hidden.parents or hidden in shown.parents:
+                found.append((name, str(hidden), place))
+    return found

@@ -1,0 +1,122 @@
+"""The shape of ``suite.json`` and of a line of ``cases.jsonl``: keys, types and ranges."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+__all__ = ["AGENT_KEYS", "PLANNED_KEYS", "AgentShape", "CaseShape", "ScorerShape", "SuiteShape"]
+
+STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
+CASE_ID = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
+PLANNED_KEYS = ("arms", "repeats", "judges", "services", "retry")
+
+Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
+Name = Annotated[str, Field(min_length=1, max_length=100)]
+Table = str | dict[str, Any]
+
+
+class AgentShape(BaseModel):
+    """The keys of ``runner`` that every runner shares."""
+
+    model_config = STRICT
+
+    timeout_seconds: Seconds = 300.0
+    max_output_bytes: Annotated[int, Field(gt=0)] = 5 * 1024 * 1024
+    env_allowlist: list[str] = []
+    env: dict[str, str] = {}
+    redact_env_values: list[str] = []
+    redact_patterns: list[str] = []
+    files: list[str] = []
+    reveal_expect: bool = False
+    reveal_id: bool = False
+
+    @field_validator("redact_patterns")
+    @classmethod
+    def _compile(cls, patterns: list[str]) -> list[str]:
+        import regex
+
+        for pattern in patterns:
+            try:
+                regex.compile(pattern)
+            except regex.error as error:
+                raise ValueError(f"{pattern!r} is not a pattern: {error}") from error
+        return patterns
+
+
+AGENT_KEYS = tuple(AgentShape.model_fields)
+
+
+class ScorerShape(BaseModel):
+    """The keys of an entry of ``scorers`` that every scorer shares."""
+
+    model_config = STRICT
+
+    name: Name | None = None
+    use: Name | None = None
+    id: Name | None = None
+    required: bool = True
+
+
+class SuiteShape(BaseModel):
+    """``suite.json``."""
+
+    model_config = STRICT
+
+    schema_version: Literal[2] | None = None
+    name: Name
+    cases: Annotated[str, Field(min_length=1)] = "cases.jsonl"
+    runner: dict[str, Any]
+    scorers: list[dict[str, Any]] = []
+    acknowledged_unsandboxed_runner: bool = False
+    tags: list[str] = []
+    meta: dict[str, Any] = {}
+    sandbox: Table = "subprocess"
+    sandboxes: dict[str, Table] = {}
+    requires: list[str] = []
+    primary: str | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _safe_name(cls, name: str) -> str:
+        return _safe(name)
+
+
+class CaseShape(BaseModel):
+    """One line of ``cases.jsonl``."""
+
+    model_config = STRICT
+
+    id: str | None = None
+    task: str
+    workspace: Annotated[str, Field(min_length=1)]
+    diff: str | None = None
+    expect: dict[str, Any] = {}
+    hidden: str | None = None
+    gold: str | dict[str, Any] | None = None
+    sandbox: dict[str, Any] = {}
+    timeout_seconds: Seconds | None = None
+    tags: list[str] = []
+    split: str | None = None
+    human: Any = None
+    meta: dict[str, Any] = {}
+
+    @field_validator("id")
+    @classmethod
+    def _safe_id(cls, value: str | None) -> str | None:
+        return None if value is None else _safe(value)
+
+    @field_validator("gold")
+    @classmethod
+    def _gold(cls, value: Any) -> Any:
+        if isinstance(value, dict) and not (set(value) == {"output"} and isinstance(value["output"], str)):
+            raise ValueError('give a path, or {"output": "the right answer"}')
+        return value
+
+
+def _safe(value: str) -> str:
+    if ".." in value or value == "." or not CASE_ID.fullmatch(value):
+        raise ValueError("use letters, digits, dot, underscore, dash; at most 100, and no two dots in a row")
+    return value

@@ -1,0 +1,188 @@
+"""The agent's side of a trial: its session, opened on first use, and the context that a runner works with."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from evalwright.errors import SandboxError, TrialError
+from evalwright.interfaces import Beat, Command, Deadline, Mount, OutputSink, Sandbox, SandboxRequest, Session
+from evalwright.model import Completed, TrialSpec
+from evalwright.redaction import Redactor
+from evalwright.rundir import check_id
+from evalwright.worker.environment import base_environment, case_variables
+from evalwright.workspace import TrialPlace
+
+__all__ = ["AgentContext", "WatchedSession"]
+
+CLEANUP_SECONDS = 30.0
+MAX_EVENTS = 10_000
+AGENT_FILES = PurePosixPath("/agent")
+
+
+class WatchedSession(Session):
+    """Passes everything on to a sandbox's session and keeps count: redacted capture, cancellation, leaked processes."""
+
+    def __init__(self, inner: Session, sinks: Callable[[], OutputSink], canceled: Callable[[], bool]) -> None:
+        self._inner = inner
+        self._sinks = sinks
+        self._canceled = canceled
+        self._lock = threading.Lock()
+        self.workspace = inner.workspace
+        self.exchange = inner.exchange
+        self.isolation = inner.isolation
+        self.leaked_processes = 0
+
+    def execute(self, command: Command) -> Completed:
+        """Run a command; its streams are redacted and bounded unless it says how to capture them."""
+        completed = self._inner.execute(
+            replace(command, capture=command.capture or self._sinks, canceled=command.canceled or self._canceled)
+        )
+        with self._lock:
+            self.leaked_processes += completed.leaked_processes
+        if completed.survivors:
+            raise SandboxError(f"{completed.survivors} processes outlived every kill", hint="see the kernel's log")
+        return completed
+
+    def put(self, source: Path | bytes, to: PurePosixPath) -> None:
+        """Place bytes or files inside."""
+        self._inner.put(source, to)
+
+    def get(self, path: PurePosixPath, *, max_bytes: int) -> bytes:
+        """Read a regular file."""
+        return self._inner.get(path, max_bytes=max_bytes)
+
+    def alive(self) -> bool:
+        """Tell whether commands can still run."""
+        return self._inner.alive()
+
+    def kill(self, deadline: Deadline) -> None:
+        """End every process."""
+        self._inner.kill(deadline)
+
+    def collect(self, deadline: Deadline) -> None:
+        """Bring changes back."""
+        self._inner.collect(deadline)
+
+    def destroy(self, deadline: Deadline) -> None:
+        """Release everything."""
+        self._inner.destroy(deadline)
+
+    def inside(self, source: Path) -> PurePosixPath:
+        """Return where a mount is seen."""
+        return self._inner.inside(source)
+
+    def address(self, port: int) -> str:
+        """Return the address of a port inside."""
+        return self._inner.address(port)
+
+
+class AgentContext:
+    """What a runner gets: see :class:`evalwright.interfaces.RunnerContext`."""
+
+    def __init__(
+        self,
+        spec: TrialSpec,
+        place: TrialPlace,
+        sandbox: Sandbox[Any],
+        redactor: Redactor,
+        beat: Beat,
+        *,
+        files: Path | None,
+        keep: Callable[[str, bytes], None],
+    ) -> None:
+        self.deadline = Deadline.after(spec.timeout)
+        self.events: list[dict[str, Any]] = []
+        self.artifacts: set[str] = set()
+        self._spec = spec
+        self._place = place
+        self._sandbox = sandbox
+        self._redactor = redactor
+        self._beat = beat
+        self._files = files
+        self._keep = keep
+        self._sessions: list[WatchedSession] = []
+        self._lock = threading.Lock()
+
+    def session(self) -> WatchedSession:
+        """Return the trial's session, opened now if it is not yet."""
+        with self._lock:
+            if not self._sessions:
+                self._sessions.append(self._open())
+            return self._sessions[0]
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the environment of the agent's commands."""
+        session = self.session()
+        extra = {"AGENT": str(session.inside(self._files))} if self._files else {}
+        variables = case_variables(session, has_diff=self._spec.diff_digest is not None, **extra)
+        return base_environment(self._spec.tables["agent"], self._place) | variables
+
+    @contextlib.contextmanager
+    def child(self, *, readonly: bool = False, network: str | None = None) -> Iterator[AgentContext]:
+        """Give a context with a session of its own on the same workspace; it ends with the block."""
+        context = AgentContext(
+            self._spec, self._place, self._sandbox, self._redactor, self._beat, files=self._files, keep=self._keep
+        )
+        context.deadline, context.events, context.artifacts = self.deadline, self.events, self.artifacts
+        try:
+            context._sessions.append(context._open(readonly=readonly, network=network))
+            yield context
+        finally:
+            context.end(Deadline.after(CLEANUP_SECONDS))
+
+    def canceled(self) -> bool:
+        """Tell whether the run was stopped."""
+        return self._beat() == "cancel"
+
+    def emit(self, type: str, data: Mapping[str, Any]) -> None:
+        """Record an event, redacted; after ten thousand the rest is left out."""
+        if len(self.events) < MAX_EVENTS:
+            json.dumps(data, allow_nan=False)
+            self.events.append({"type": type, "data": self._redactor.json(data)})
+
+    def artifact(self, name: str, source: Path | bytes) -> None:
+        """Keep a file with the trial's evidence. Raises ``TrialError`` when the name is taken."""
+        check_id(name, "artifact name")
+        if name in self.artifacts:
+            raise TrialError("artifact", f"the artifact {name} was kept already")
+        self.artifacts.add(name)
+        data = source if isinstance(source, bytes) else source.read_bytes()
+        self._keep(f"artifacts/{name}", self._redactor.bytes(data))
+
+    @property
+    def opened(self) -> WatchedSession | None:
+        """Return the session if one was opened."""
+        return self._sessions[0] if self._sessions else None
+
+    def end(self, deadline: Deadline) -> None:
+        """Kill every process and bring the workspace's changes back. Raises what the sandbox raises."""
+        for session in self._sessions:
+            session.kill(deadline)
+            session.collect(deadline)
+
+    def destroy(self, deadline: Deadline) -> None:
+        """Release the session. Raises what the sandbox raises."""
+        for session in self._sessions:
+            session.destroy(deadline)
+
+    def _open(self, *, readonly: bool = False, network: str | None = None) -> WatchedSession:
+        spec = self._spec
+        mounts = [Mount(source=self._files, target=AGENT_FILES)] if self._files else []
+        request = SandboxRequest(
+            owner=f"{spec.run_id}/{spec.case_id}/{spec.attempt}",
+            workspace=self._place.workspace,
+            exchange=self._place.exchange,
+            mounts=mounts,
+            readonly=readonly,
+            network=network,
+            options=spec.case.get("sandbox", {}),
+            deadline=self.deadline,
+        )
+        sinks = self._redactor.sinks(spec.tables["agent"]["max_output_bytes"])
+        return WatchedSession(self._sandbox.open(request), sinks, self.canceled)

@@ -1,0 +1,114 @@
+"""From what a trial left to the files of its bundle: answer, streams, manifests, diff, facts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from evalwright.errors import TrialError
+from evalwright.interfaces import Session
+from evalwright.model import Change, Manifest, Output, RunnerResult
+from evalwright.redaction import Redactor
+from evalwright.rundir import BundleWriter
+from evalwright.store import DirectoryStore
+from evalwright.workspace import unified_diff
+
+__all__ = ["answer_of", "runner_record", "text_diff", "write_streams"]
+
+SLACK_BYTES = 1 << 17
+MAX_DIFF_FILE = 4 << 20
+
+
+def answer_of(result: RunnerResult, session: Session | None, redactor: Redactor, max_bytes: int) -> Output:
+    """Return the redacted answer: the runner's own, else the regular file at ``OUTPUT_FILE``, else stdout.
+
+    Raises ``TrialError`` when something else than a regular file lies there: a link, a FIFO, a directory.
+    """
+    if result.output is not None:
+        data: bytes | None = result.output.encode("utf-8", "replace")
+    else:
+        data = _output_file(session, max_bytes + SLACK_BYTES) if session else None
+    if data is None:
+        return result.completed.stdout
+    sink = redactor.output(max_bytes)
+    sink.feed(data)
+    return sink.finish()
+
+
+def runner_record(result: RunnerResult, answer: Output, session: Any, error: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return ``runner.json``."""
+    done = result.completed
+    return {
+        "exit_code": done.exit_code,
+        "signal": done.signal,
+        "timed_out": done.timed_out,
+        "spawn_failed": done.spawn_error is not None,
+        "error_code": error["code"] if error else None,
+        "error": dict(error) if error else None,
+        "duration_ms": round(done.duration * 1000),
+        "stdout_truncated": done.stdout.truncated,
+        "stderr_truncated": done.stderr.truncated,
+        "output_truncated": answer.truncated,
+        "stdout_redacted": done.stdout.redacted,
+        "stderr_redacted": done.stderr.redacted,
+        "output_redacted": answer.redacted,
+        "stdout_bytes": done.stdout.total_bytes,
+        "stderr_bytes": done.stderr.total_bytes,
+        "output_bytes": answer.total_bytes,
+        "limit": done.limit,
+        "leaked_processes": session.leaked_processes if session else done.leaked_processes,
+        "isolation": session.isolation if session else "none",
+        "usage": result.usage.as_json() if result.usage else None,
+        "runner": dict(result.details),
+    }
+
+
+def write_streams(bundle: BundleWriter, result: RunnerResult, redactor: Redactor) -> None:
+    """Write stdout and stderr, the tail of a truncated one, and the raw head where it is no UTF-8 and holds no secret."""
+    done = result.completed
+    spawn_error = redactor.text(done.spawn_error or "")
+    for name, output in (("stdout", done.stdout), ("stderr", done.stderr)):
+        text = spawn_error if name == "stderr" and spawn_error else output.text
+        bundle.write_text(f"runner.{name}.txt", text)
+        if output.truncated:
+            bundle.write_bytes(f"runner.{name}.tail.txt", output.tail)
+        if output.head != output.text.encode() and not output.redacted and not output.truncated:
+            bundle.write_bytes(f"runner.{name}.raw", output.head)
+
+
+def text_diff(
+    changes: tuple[Change, ...], before: Manifest, store: DirectoryStore, workspace: Path, redactor: Redactor
+) -> bytes:
+    """Return the redacted unified diff of the workspace's changes; git's own directory is not part of it."""
+    digests = {entry.path: entry.sha256 for entry in before.entries if entry.kind == "file"}
+
+    def old(path: str) -> bytes | None:
+        digest = digests.get(path)
+        return _bounded(store.path(digest)) if digest else None
+
+    def new(path: str) -> bytes | None:
+        return _bounded(workspace / path)
+
+    shown = [change for change in changes if ".git" not in PurePosixPath(change.path).parts]
+    return redactor.bytes(unified_diff(shown, old, new))
+
+
+def _output_file(session: Session, max_bytes: int) -> bytes | None:
+    try:
+        return session.get(session.exchange / "output.txt", max_bytes=max_bytes)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise TrialError("output_file", f"the output file is no regular file: {error}") from error
+
+
+def _bounded(path: Path) -> bytes | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as file:
+        data = file.read(MAX_DIFF_FILE + 1)
+    return data if len(data) <= MAX_DIFF_FILE else None

@@ -1,0 +1,46 @@
+"""The evidence of a trial that could not be carried out at all, so that its run can still be finished and reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from evalwright.model import Output, RunnerResult, TrialSpec
+from evalwright.rundir import BundleWriter
+from evalwright.store import DirectoryStore
+from evalwright.worker.evidence import runner_record
+from evalwright.worker.runtime import Runtime
+
+__all__ = ["write_failure"]
+
+
+def write_failure(spec: TrialSpec, bundle: Path, reason: str) -> dict[str, Any]:
+    """Write and seal a bundle with status ``error``, a harness fault; return the result as ``execute`` would."""
+    store = DirectoryStore(Path(spec.store or ""))
+    case = Runtime().gold_case(store, spec)
+    error = {"code": "E_RUNNER_FAILED", "kind": "harness", "message": reason, "fault": "harness"}
+    before = store.tree(spec.fixture_digest).as_json()
+    writer = BundleWriter(bundle)
+    writer.write_document("input.json", case)
+    writer.write_text("task.txt", case["task"])
+    writer.write_text("output.txt", "")
+    writer.write_text("runner.stdout.txt", "")
+    writer.write_text("runner.stderr.txt", reason)
+    writer.write_document("runner.json", runner_record(RunnerResult(), Output(), None, error))
+    writer.write_document("workspace-before.json", before)
+    writer.write_document("workspace-after.json", before)
+    writer.write_document("workspace-diff.json", {"changed_paths": []})
+    writer.write_text("workspace.diff", "")
+    score = {"case_id": spec.case_id, "status": "error", "ok": False, "scores": [], "fault": "harness"}
+    writer.write_document("score.json", score)
+    facts = {"case_id": spec.case_id, "attempt": spec.attempt, "status": "error", "fault": "harness"}
+    sealed = writer.seal(facts)
+    return facts | {
+        "scores": [],
+        "digests": sealed["digests"],
+        "seal": writer.digests["bundle.json"],
+        "warnings": [],
+        "error": error,
+        "usage": None,
+        "duration_ms": 0,
+    }

@@ -1,0 +1,140 @@
+"""The grader's side: gold arrives, fresh clones are made, scorers get their sessions."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from evalwright.errors import JudgeError
+from evalwright.interfaces import Deadline, JudgeReply, JudgeRequest, Sandbox, SandboxRequest, Session
+from evalwright.model import Manifest, ScorerEntry, TrialSpec
+from evalwright.redaction import Redactor
+from evalwright.store import DirectoryStore
+from evalwright.worker.agent import CLEANUP_SECONDS, WatchedSession
+from evalwright.worker.environment import base_environment, case_variables, expand_prefixes
+from evalwright.worker.hidden import lay_hidden, neutralise
+from evalwright.worker.runtime import Plugins, Runtime
+from evalwright.workspace import TrialPlace, copy_tree
+
+__all__ = ["Grader", "GraderContext"]
+
+SCORE_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grader:
+    """What all scorers of one trial share. ``case`` is the full case; ``place`` holds the agent's final workspace."""
+
+    spec: TrialSpec
+    case: Mapping[str, Any]
+    output: str
+    place: TrialPlace
+    plugins: Plugins
+    runtime: Runtime
+    store: DirectoryStore
+    redactor: Redactor
+    gold: Manifest
+    canceled: Callable[[], bool]
+    keep: Callable[[str, bytes], None]
+    warn: Callable[[str], None]
+
+    def context(self, entry: ScorerEntry) -> GraderContext:
+        """Return the context of one scorer."""
+        return GraderContext(self, entry)
+
+
+class GraderContext:
+    """What a scorer gets: see :class:`evalwright.interfaces.ScoreContext`."""
+
+    def __init__(self, grader: Grader, entry: ScorerEntry) -> None:
+        self.deadline = Deadline.after(SCORE_SECONDS)
+        self._grader = grader
+        self._entry = entry
+
+    def judge(self, name: str, request: JudgeRequest) -> JudgeReply:
+        """Refuse: a suite of this version names no judges."""
+        raise JudgeError(f'the suite names no judge "{name}"', hint="use a scorer that needs none")
+
+    @contextlib.contextmanager
+    def session(
+        self,
+        sandbox: str | None = None,
+        *,
+        workspace: Literal["final", "fixture", "empty"] = "final",
+        hidden: bool = False,
+    ) -> Iterator[Session]:
+        """Open a session on a private clone; everything of it is gone after the block."""
+        grader = self._grader
+        plugin: Sandbox[Any] = grader.plugins.host.create(f"sandboxes.{sandbox}") if sandbox else grader.plugins.sandbox
+        place = grader.runtime.scratch.place(grader.runtime.tree(grader.store, grader.spec.fixture_digest).total_bytes)
+        try:
+            self._fill(place, workspace, hidden=hidden)
+            with self._opened(plugin, place) as session:
+                yield session
+        finally:
+            grader.runtime.scratch.discard(place)
+
+    def environment(self, session: Session) -> Mapping[str, str]:
+        """Return the environment of a grader's command; ``CASE_FILE`` is the full case."""
+        grader = self._grader
+        spec = grader.spec
+        place = TrialPlace(Path(session.workspace).parent)
+        extra = expand_prefixes({"SUITE": spec.suite_directory or ""})
+        variables = case_variables(session, has_diff=spec.diff_digest is not None)
+        return base_environment(spec.tables["agent"], place) | variables | extra
+
+    def keep(self, name: str, content: bytes) -> None:
+        """Keep evidence beside the score."""
+        self._grader.keep(f"scorers/{self._entry.id}.{name}", self._grader.redactor.bytes(content))
+
+    def _fill(self, place: TrialPlace, workspace: str, *, hidden: bool) -> None:
+        grader = self._grader
+        if workspace == "final":
+            copy_tree(grader.place.workspace, place.workspace, special=True)
+        elif workspace == "fixture":
+            grader.store.restore(grader.spec.fixture_digest, place.workspace)
+        if hidden:
+            neutralise(place.workspace, grader.runtime.tree(grader.store, grader.spec.fixture_digest), grader.store)
+            if grader.spec.hidden:
+                lay_hidden(grader.spec.hidden, grader.gold, grader.store, place.workspace)
+        _fill_exchange(grader, place)
+
+    @contextlib.contextmanager
+    def _opened(self, plugin: Sandbox[Any], place: TrialPlace) -> Iterator[Session]:
+        grader = self._grader
+        spec = grader.spec
+        request = SandboxRequest(
+            owner=f"{spec.run_id}/{spec.case_id}/{spec.attempt}/{self._entry.id}",
+            workspace=place.workspace,
+            exchange=place.exchange,
+            role="grader",
+            options=spec.case.get("sandbox", {}),
+            deadline=self.deadline,
+        )
+        sinks = grader.redactor.sinks(spec.tables["agent"]["max_output_bytes"])
+        session = WatchedSession(plugin.open(request), sinks, grader.canceled)
+        try:
+            yield session
+        finally:
+            deadline = Deadline.after(CLEANUP_SECONDS)
+            session.kill(deadline)
+            try:
+                session.destroy(deadline)
+            except Exception as error:
+                grader.warn(f"the grader's session was not released: {error}")
+
+
+def _fill_exchange(grader: Grader, place: TrialPlace) -> None:
+    """Write what a grader's command may read: the full case, task, diff and the agent's redacted answer."""
+    exchange = place.exchange
+    (exchange / "case.json").write_text(json.dumps(grader.case, indent=2, sort_keys=True), encoding="utf-8")
+    (exchange / "task.txt").write_text(str(grader.case["task"]), encoding="utf-8", newline="")
+    (exchange / "output.txt").write_text(grader.output, encoding="utf-8", newline="")
+    (exchange / "empty").mkdir()
+    if grader.spec.diff_digest:
+        with grader.store.open(grader.spec.diff_digest) as file:
+            (exchange / "input.diff").write_bytes(file.read())

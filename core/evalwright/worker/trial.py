@@ -1,0 +1,299 @@
+"""The way of one trial: fixture, agent, kill, gold, scores, seal."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evalwright.errors import EvalwrightError, SandboxLost, TrialError
+from evalwright.interfaces import Beat, Deadline, Store
+from evalwright.model import Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
+from evalwright.model.manifest import changes_between
+from evalwright.redaction import Redactor, credential_values
+from evalwright.rundir import BundleWriter
+from evalwright.scoring import apply_scorers, fold_status, is_pure
+from evalwright.store import DirectoryStore
+from evalwright.worker.agent import CLEANUP_SECONDS, AgentContext
+from evalwright.worker.evidence import answer_of, runner_record, text_diff, write_streams
+from evalwright.worker.grader import Grader
+from evalwright.worker.runtime import Runtime
+from evalwright.workspace import TrialPlace, UnreadableError, copy_tree, scan
+
+__all__ = ["Trial"]
+
+Failure = dict[str, Any]
+
+
+class Trial:
+    """One trial in the making. :meth:`run` is called once."""
+
+    def __init__(self, spec: TrialSpec, runtime: Runtime, store: Store | None, beat: Beat) -> None:
+        self.spec = spec
+        self.runtime = runtime
+        self.store: DirectoryStore = runtime.store(spec, store)
+        self.beat = beat
+        self.redactor = redactor_of(spec)
+        self.warnings: list[dict[str, str]] = []
+        self.failure: Failure | None = None
+        self.spans: dict[str, float] = {}
+        self.place: TrialPlace
+        self.bundle: BundleWriter
+        self.before = Manifest()
+        self.after = Manifest()
+
+    def run(self, bundle: Path | None) -> bytes:
+        """Carry the trial out, write and seal its bundle, and return the result."""
+        with contextlib.ExitStack() as cleanup:
+            directory = bundle or Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="evalwright-bundle-")))
+            self.bundle = BundleWriter(directory)
+            self.before = self.runtime.tree(self.store, self.spec.fixture_digest)
+            self.place = self.runtime.scratch.place(self.before.total_bytes)
+            cleanup.callback(self._discard)
+            result = self._carry_out()
+            if bundle is None and "digests" in result:
+                result["bundle"] = self.store.put_tree(directory)
+        return json.dumps(result, ensure_ascii=False).encode()
+
+    def _carry_out(self) -> dict[str, Any]:
+        with self._span("prepare"):
+            files = self._prepare()
+            plugins = self.runtime.plugins(self.spec)
+        context = AgentContext(
+            self.spec,
+            self.place,
+            plugins.sandbox,
+            self.redactor,
+            self.beat,
+            files=files,
+            keep=self.bundle.write_bytes,
+        )
+        with self._span("agent"):
+            result = self._ask(context)
+        with self._span("kill"):
+            self._end(context)
+        if self.beat() == "cancel":
+            self._release(context)
+            return {"status": "canceled"}
+        with self._span("collect"):
+            answer = self._answer(result, context)
+            self._rescan()
+        self._fail_by(result)
+        with self._span("score"):
+            records = self._score(result, answer)
+        self._release(context)
+        if self.beat() == "cancel":
+            return {"status": "canceled"}
+        with self._span("seal"):
+            return self._seal(result, answer, context, records)
+
+    def _prepare(self) -> Path | None:
+        """Fill the workspace and the exchange directory; return where the agent's own files lie."""
+        spec, place = self.spec, self.place
+        self.store.restore(spec.fixture_digest, place.workspace)
+        exchange = place.exchange
+        (exchange / "case.json").write_text(json.dumps(spec.case, indent=2, sort_keys=True), encoding="utf-8")
+        (exchange / "task.txt").write_text(spec.case["task"], encoding="utf-8", newline="")
+        if spec.diff_digest:
+            with self.store.open(spec.diff_digest) as file:
+                (exchange / "input.diff").write_bytes(file.read())
+        if spec.files_digest is None:
+            return None
+        files = place.root / "a"
+        files.mkdir(mode=0o755)
+        self.store.restore(spec.files_digest, files)
+        return files
+
+    def _ask(self, context: AgentContext) -> RunnerResult:
+        """Run the runner; what goes wrong in the harness or in a plugin is noted as this trial's failure."""
+        spec = self.spec
+        view = TrialView(
+            id=spec.case["id"],
+            task=spec.case["task"],
+            diff=str(self.place.exchange / "input.diff") if spec.diff_digest else None,
+            record=spec.case,
+            arm=spec.arm,
+            repeat=spec.repeat,
+            seed=spec.seed,
+        )
+        try:
+            return self.runtime.plugins(spec).runner.run(view, context)
+        except Exception as error:
+            self._note(error, "runner", spec.tables["runner"]["use"])
+            return RunnerResult()
+
+    def _end(self, context: AgentContext) -> None:
+        """Every process of the agent is dead after this; the runner's result is kept even when that fails."""
+        try:
+            context.end(Deadline.after(CLEANUP_SECONDS))
+        except Exception as error:
+            self._fail("E_SANDBOX_LOST", "sandbox_lost", f"the sandbox did not end cleanly: {error}")
+
+    def _release(self, context: AgentContext) -> None:
+        try:
+            context.destroy(Deadline.after(CLEANUP_SECONDS))
+        except Exception as error:
+            self._warn("W_SANDBOX_LEFT", f"the sandbox was not released: {error}")
+
+    def _answer(self, result: RunnerResult, context: AgentContext) -> Output:
+        max_bytes = self.spec.tables["agent"]["max_output_bytes"]
+        try:
+            answer = answer_of(result, context.opened, self.redactor, max_bytes)
+        except TrialError as error:
+            self._fail("E_RUNNER_FAILED", error.kind, str(error), fault="agent")
+            return Output()
+        if answer.truncated or result.completed.stdout.truncated or result.completed.stderr.truncated:
+            self._warn("W_OUTPUT_TRUNCATED", f"output was longer than {max_bytes} bytes and is kept in part")
+        leaked = context.opened.leaked_processes if context.opened else 0
+        if leaked:
+            self._warn("W_LEAKED_PROCESSES", f"{leaked} processes were still running when the runner ended; they were killed")
+        return answer
+
+    def _rescan(self) -> None:
+        try:
+            self.after = scan(self.place.workspace)
+        except UnreadableError as error:
+            self.after = self.before
+            self._warn("W_PATH_UNREADABLE", str(error))
+            self._fail("E_RUNNER_FAILED", "workspace_unreadable", str(error), fault="agent")
+
+    def _fail_by(self, result: RunnerResult) -> None:
+        """Note what the agent's own end means."""
+        done = result.completed
+        if done.spawn_error is not None:
+            self._fail("E_RUNNER_FAILED", "spawn_failed", self.redactor.text(done.spawn_error))
+        elif done.timed_out:
+            self._fail("E_RUNNER_TIMEOUT", "timeout", f"the runner was ended after {self.spec.timeout:g} s", fault="agent")
+        elif done.limit:
+            self._fail("E_LIMIT", done.limit, f"the runner hit its limit: {done.limit}", fault="agent")
+
+    def _score(self, result: RunnerResult, answer: Output) -> list[dict[str, Any]]:
+        spec = self.spec
+        plugins = self.runtime.plugins(spec)
+        case = self.runtime.gold_case(self.store, spec)
+        grader = Grader(
+            spec=spec,
+            case=case,
+            output=answer.text,
+            place=self.place,
+            plugins=plugins,
+            runtime=self.runtime,
+            store=self.store,
+            redactor=self.redactor,
+            gold=self.runtime.tree(self.store, spec.gold_digest),
+            canceled=lambda: self.beat() == "cancel",
+            keep=self.bundle.write_bytes,
+            warn=lambda message: self._warn("W_SANDBOX_LEFT", message),
+        )
+        trial = ScoredTrial(
+            case_id=spec.case_id,
+            task=case["task"],
+            expect={},
+            output=answer.text,
+            output_truncated=answer.truncated,
+            exit_code=result.completed.exit_code,
+            timed_out=result.completed.timed_out,
+            before=self.before,
+            after=self.after,
+            changes=changes_between(self.before, self.after),
+            native=spec.native,
+            meta=case.get("meta", {}),
+        )
+        records = apply_scorers(plugins.scorers, trial, case.get("expect", {}), context=grader.context)
+        pure = {entry.table.use for entry, scorer in plugins.scorers if is_pure(scorer)}
+        for record in records:
+            if record["scorer"] not in pure | {"exit-code"}:
+                record["findings"] = self.redactor.json(record["findings"])
+                self.bundle.write_document(f"scorers/{record.get('id', record['scorer'])}.json", record)
+        return records
+
+    def _seal(
+        self, result: RunnerResult, answer: Output, context: AgentContext, records: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        spec, bundle = self.spec, self.bundle
+        case = self.runtime.gold_case(self.store, spec)
+        status = fold_status(records, broken=self.failure is not None)
+        fault = None if status != "error" else self.failure["fault"] if self.failure else "harness"
+        changes = changes_between(self.before, self.after)
+        bundle.write_document("input.json", case)
+        bundle.write_text("task.txt", case["task"])
+        if spec.diff_digest:
+            bundle.write_bytes("input.diff", (self.place.exchange / "input.diff").read_bytes())
+        bundle.write_text("output.txt", answer.text)
+        write_streams(bundle, result, self.redactor)
+        bundle.write_document("runner.json", runner_record(result, answer, context.opened, self.failure))
+        bundle.write_document("workspace-before.json", self.before.as_json())
+        bundle.write_document("workspace-after.json", self.after.as_json())
+        bundle.write_document("workspace-diff.json", {"changed_paths": [change.as_json() for change in changes]})
+        diff = text_diff(changes, self.before, self.store, self.place.workspace, self.redactor)
+        bundle.write_bytes("workspace.diff", diff)
+        if context.events:
+            lines = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in context.events)
+            bundle.write_text("events.jsonl", lines)
+        score = {"case_id": spec.case_id, "status": status, "ok": status == "pass", "scores": records}
+        bundle.write_document("score.json", score | ({"fault": fault} if fault else {}))
+        self._keep_workspace(status)
+        facts = {"case_id": spec.case_id, "attempt": spec.attempt, "status": status, "fault": fault}
+        sealed = bundle.seal(facts | {"spans_ms": self.spans})
+        return facts | {
+            "scores": records,
+            "digests": sealed["digests"],
+            "seal": bundle.digests["bundle.json"],
+            "warnings": self.warnings,
+            "error": self.failure,
+            "usage": result.usage.as_json() if result.usage else None,
+            "duration_ms": round(result.completed.duration * 1000),
+            "spans_ms": self.spans,
+        }
+
+    def _keep_workspace(self, status: str) -> None:
+        wanted = self.spec.keep_workspace
+        if wanted == "all" or (wanted == "failed" and status != "pass"):
+            copy_tree(self.place.workspace, self.bundle.directory / "workspace", special=True)
+
+    def _note(self, error: Exception, kind: str, use: str) -> None:
+        """Turn an exception of a plugin into this trial's failure: what it said, or the defect that it is."""
+        if isinstance(error, SandboxLost):
+            self._fail(error.code, "sandbox_lost", error.message)
+        elif isinstance(error, TrialError):
+            self._fail("E_RUNNER_FAILED", error.kind, str(error))
+        elif isinstance(error, EvalwrightError):
+            self._fail(error.code, "harness", error.message)
+        else:
+            origin = self.runtime.plugins(self.spec).origin(kind, use)
+            message = f"{kind} {use} ({origin}) failed: {type(error).__name__}: {error}"
+            trace = self.redactor.text("".join(traceback.format_exception(error))[-8000:])
+            self._fail("E_RUNNER_FAILED", "plugin_defect", message, traceback=trace)
+
+    def _fail(self, code: str, kind: str, message: str, *, fault: str = "harness", **more: str) -> None:
+        """Note the first failure; later ones are its consequences."""
+        if self.failure is None:
+            self.failure = {"code": code, "kind": kind, "message": self.redactor.text(message), "fault": fault, **more}
+
+    def _warn(self, code: str, message: str) -> None:
+        self.warnings.append({"code": code, "message": message})
+
+    def _discard(self) -> None:
+        try:
+            self.runtime.scratch.discard(self.place)
+        except OSError as error:
+            self._warn("W_SANDBOX_LEFT", f"{self.place.root} was not removed: {error}")
+
+    @contextlib.contextmanager
+    def _span(self, name: str) -> Iterator[None]:
+        started = time.monotonic()
+        yield
+        self.spans[name] = round((time.monotonic() - started) * 1000, 3)
+
+
+def redactor_of(spec: TrialSpec) -> Redactor:
+    """Return what hides the secrets of this worker's environment and of ``runner.env``, and the suite's patterns."""
+    agent = spec.tables["agent"]
+    values = credential_values(dict(os.environ) | dict(agent["env"]), agent["redact_env_values"])
+    return Redactor(values, agent["redact_patterns"])

@@ -1,0 +1,235 @@
+"""Check one candidate against hidden tests and report in TAP; the candidate itself runs in a child process.
+
+Run as ``python3 -I -S evalwright_check.py`` in the directory of the candidate; ``-I`` keeps modules of that directory
+from shadowing the standard library. Only this process knows the expected values: it reads its plan, removes the hidden
+files, and then sends arguments to the child, whose answers are data, never code. Python 3.8 or later, standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import marshal
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+HERE = Path(__file__).resolve().parent
+PLAN, CHILD = "evalwright_check.json", "evalwright_child.py"
+ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
+
+BUILDERS: dict[str, Callable[[list[Any]], Any]] = {
+    "dict": dict,
+    "list": list,
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+    "bytes": bytes,
+    "iterator": iter,
+    "other": lambda _: object(),
+}
+
+
+class CandidateFailed(Exception):
+    """The candidate raised, ended, or answered with something unreadable."""
+
+
+class Candidate:
+    """A function of the candidate's file, called in a child process that is started when needed."""
+
+    def __init__(self, plan: dict[str, Any], child_source: str) -> None:
+        """Remember what to start; nothing runs before the first call."""
+        self._command = [sys.executable, "-I", "-S", "-c", child_source, str(HERE), plan["file"], plan["function"]]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the candidate returns, rebuilt from plain data."""
+        if self._process is None:
+            self._start()
+        try:
+            marshal.dump((args, kwargs), self._requests)
+            self._requests.flush()
+        except OSError:
+            raise CandidateFailed("the candidate's process ended") from None
+        return _read_answer(self._answers.readline(ANSWER_LIMIT_BYTES))
+
+    def _start(self) -> None:
+        request_end, self._requests = _pipe_to_child()
+        answer_end, self._answers = _pipe_from_child()
+        self._process = subprocess.Popen(
+            [*self._command, str(request_end), str(answer_end)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=_environment_without_secrets(),
+            pass_fds=(request_end, answer_end),
+            start_new_session=True,
+        )
+        os.close(request_end)
+        os.close(answer_end)
+
+    def stop(self) -> None:
+        """Kill the child with its process group; the next call starts a new one."""
+        if self._process is None:
+            return
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._process = None
+        self._answers.close()
+        with suppress(OSError):  # a request that the child never read
+            self._requests.close()
+
+
+def _pipe_to_child() -> tuple[int, Any]:
+    read_end, write_end = os.pipe()
+    return read_end, os.fdopen(write_end, "wb")
+
+
+def _pipe_from_child() -> tuple[int, Any]:
+    read_end, write_end = os.pipe()
+    return write_end, os.fdopen(read_end, "rb")
+
+
+def _environment_without_secrets() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(("EVALWRIGHT_", "EVALCTL_"))}
+
+
+def _read_answer(line: bytes) -> Any:
+    if not line.endswith(b"\n"):
+        raise CandidateFailed("the candidate's process ended, or its answer is too long")
+    answer = json.loads(line)
+    if "error" in answer:
+        raise CandidateFailed(answer["error"])
+    return decode(answer["value"])
+
+
+def decode(value: Any) -> Any:
+    """Rebuild plain data from its JSON form; what is not plain data becomes an object that equals nothing."""
+    if not is_a(value, list):
+        return value
+    kind, items = value
+    return BUILDERS[kind]([decode(item) for item in items])
+
+
+def same(actual: Any, expected: Any) -> bool:
+    """Compare with JSON data: tuples and iterators count as lists, floats may differ by one part in a million."""
+    if is_a(actual, tuple) or hasattr(actual, "__next__"):
+        actual = list(actual)
+    if is_a(actual, list) and is_a(expected, list):
+        return len(actual) == len(expected) and all(map(same, actual, expected))
+    if is_a(actual, int, float) and is_a(expected, int, float):
+        return math.isclose(actual, expected, rel_tol=1e-6) if is_a(actual + expected, float) else actual == expected
+    return bool(actual == expected)
+
+
+def is_a(value: object, *kinds: type) -> bool:
+    """Tell whether the value has one of the types."""
+    return isinstance(value, kinds)
+
+
+@contextmanager
+def time_limit(seconds: float) -> Generator[None, None, None]:
+    """Raise ``TimeoutError`` in the body once ``seconds`` have passed."""
+
+    def expire(*_: Any) -> NoReturn:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, expire)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def passes(candidate: Candidate, test: Callable[[], bool], seconds: float) -> bool:
+    """Tell whether the test holds in time; a candidate that fails is stopped, so that the next test starts afresh."""
+    if seconds <= 0:
+        return False
+    try:
+        with time_limit(seconds):
+            return test()
+    except Exception as problem:
+        print(f"{type(problem).__name__}: {problem}", file=sys.stderr)  # noqa: T201  (this is a program)
+        candidate.stop()
+        return False
+
+
+def run_examples(plan: dict[str, Any], candidate: Candidate) -> list[tuple[str, bool]]:
+    """Call the candidate once per example; all examples together share ``budget_seconds``."""
+    end = time.monotonic() + plan["budget_seconds"]
+    results: list[tuple[str, bool]] = []
+    for example in plan["examples"]:
+
+        def test(example: dict[str, Any] = example) -> bool:
+            return same(candidate(*example["arguments"]), example["expected"])
+
+        seconds = min(plan["seconds"], end - time.monotonic())
+        results.append((example["name"], passes(candidate, test, seconds)))
+    return results
+
+
+def run_check(plan: dict[str, Any], candidate: Candidate) -> list[tuple[str, bool]]:
+    """Run the ``check`` function of the plan's test code with the candidate's proxy for the function under test."""
+    names: dict[str, Any] = {"__name__": "check"}
+
+    def test() -> bool:
+        exec(plan["prompt"], names)  # the unchanged prompt: it defines helpers that some tests call
+        names[plan["function"]] = candidate
+        exec(plan["test"], names)
+        names["check"](candidate)
+        return True
+
+    return [("check", passes(candidate, test, plan["seconds"]))]
+
+
+def take_hidden_files() -> tuple[dict[str, Any], str]:
+    """Return the plan and the child's source, and remove all hidden files before any candidate runs."""
+    plan, child_source = json.loads((HERE / PLAN).read_bytes()), (HERE / CHILD).read_text("utf-8")
+    for path in (HERE / PLAN, HERE / CHILD, Path(__file__).resolve()):
+        path.unlink()
+    return plan, child_source
+
+
+def hide_memory() -> None:
+    """Keep other processes of the same user from reading this one's memory and environment, where Linux allows it."""
+    with suppress(ImportError, OSError, AttributeError):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+
+
+def write_report(results: list[tuple[str, bool]]) -> None:
+    """Write TAP to the report file, or to standard output when no report file is asked for."""
+    lines = ["TAP version 14", f"1..{len(results)}"]
+    lines += [f"{'ok' if ok else 'not ok'} {number} - {name}" for number, (name, ok) in enumerate(results, start=1)]
+    text = "\n".join([*lines, ""])
+    report = os.environ.get("EVALWRIGHT_REPORT_FILE")
+    if report:
+        Path(report).write_text(text, "utf-8")
+    else:
+        sys.stdout.write(text)
+
+
+def main() -> int:
+    """Return 0 when every test passes, else 1."""
+    hide_memory()
+    plan, child_source = take_hidden_files()
+    candidate = Candidate(plan, child_source)
+    run = run_examples if "examples" in plan else run_check
+    try:
+        results = run(plan, candidate)
+    finally:
+        candidate.stop()
+    write_report(results)
+    return 0 if all(ok for _, ok in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""The default queue: trials run in threads of this process."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+from evalwright.errors import EvalwrightError
+from evalwright.interfaces import Deadline, Host, Job, Outcome, Queue
+from evalwright.worker import execute
+
+__all__ = ["LocalQueue"]
+
+
+class LocalQueue(Queue[None]):
+    """One thread per trial in flight; the engine decides how many that are."""
+
+    api = "queue/1.0"
+
+    def __init__(self, config: None, host: Host) -> None:
+        super().__init__(config, host)
+        self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        self._canceled: set[str] = set()
+        self._known: set[str] = set()
+        self._lock = threading.Lock()
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Start each job in a thread of its own."""
+        for job in jobs:
+            with self._lock:
+                if job.key in self._known:
+                    continue
+                self._known.add(job.key)
+            threading.Thread(target=self._carry_out, args=(job,), name=f"trial-{job.key}", daemon=True).start()
+
+    def poll(self, timeout: float) -> Sequence[Outcome]:
+        """Return what has ended, waiting for the first."""
+        found: list[Outcome] = []
+        try:
+            found.append(self._outcomes.get(timeout=timeout))
+            while True:
+                found.append(self._outcomes.get_nowait())
+        except queue.Empty:
+            return found
+
+    def cancel(self, keys: Collection[str]) -> None:
+        """Tell the trials to stop; their commands are killed within a fraction of a second."""
+        with self._lock:
+            self._canceled.update(keys)
+
+    def close(self, deadline: Deadline) -> None:
+        """Cancel everything that still runs."""
+        with self._lock:
+            self._canceled.update(self._known)
+
+    def _carry_out(self, job: Job) -> None:
+        worker = threading.current_thread().name
+        try:
+            result = execute(job.spec, store=None, bundle=job.bundle, beat=lambda: self._beat(job.key))
+        except Exception as error:
+            name = error.code if isinstance(error, EvalwrightError) else type(error).__name__
+            reason = f"{name}: {error}"
+            self._outcomes.put(Outcome(key=job.key, ended="lost", worker=worker, reason=reason))
+            return
+        ended: Literal["done", "canceled"] = "canceled" if self._beat(job.key) == "cancel" else "done"
+        self._outcomes.put(Outcome(key=job.key, ended=ended, worker=worker, result=result))
+
+    def _beat(self, key: str) -> Literal["continue", "cancel"]:
+        with self._lock:
+            return "cancel" if key in self._canceled else "continue"

@@ -1,0 +1,87 @@
+"""The default sandbox: a process tree, an environment and limits of its own; same user, same file system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from evalwright.errors import SandboxError
+from evalwright.interfaces import Command, Deadline, Host, LocalSession, Sandbox, SandboxRequest, Session
+from evalwright.model import Completed
+from evalwright.processes import Supervisor
+
+__all__ = ["SubprocessConfig", "SubprocessSandbox"]
+
+Positive = Annotated[int, Field(gt=0)]
+
+
+class Limits(BaseModel):
+    """Resource limits of each process; sizes in bytes. ``processes`` counts all of the user's and does not bind root."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    cpu_seconds: Positive | None = None
+    file_size_bytes: Positive | None = None
+    memory_bytes: Positive | None = None
+    open_files: Positive | None = None
+    processes: Positive | None = None
+
+
+class SubprocessConfig(BaseModel):
+    """``network`` can only be ``host``: this sandbox cannot take it away."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    network: Literal["host"] = "host"
+    limits: Limits = Limits()
+
+
+class SubprocessSandbox(Sandbox[SubprocessConfig]):
+    """Runs commands as children of a supervisor that ends everything they start."""
+
+    api = "sandbox/1.0"
+    Config = SubprocessConfig
+    capabilities = frozenset({"resource-limits"})
+
+    def __init__(self, config: SubprocessConfig, host: Host) -> None:
+        super().__init__(config, host)
+        self._supervisor = Supervisor()
+        self._limits: dict[str, int] = config.limits.model_dump(exclude_none=True)
+
+    def open(self, request: SandboxRequest) -> Session:
+        """Return a session in the request's own directories."""
+        return _SubprocessSession(request, self._supervisor, self._limits)
+
+    def close(self, deadline: Deadline) -> None:
+        """End every command that still runs."""
+        self._supervisor.close()
+
+    def reap(self, alive: Callable[[str], bool]) -> Sequence[str]:
+        """Find nothing: the supervisor of a dead owner has ended its commands already."""
+        return ()
+
+
+class _SubprocessSession(LocalSession):
+    isolation = "process-tree"
+
+    def __init__(self, request: SandboxRequest, supervisor: Supervisor, limits: dict[str, int]) -> None:
+        super().__init__(request)
+        if request.network not in (None, "host"):
+            raise SandboxError(f'the subprocess sandbox cannot give network "{request.network}"', hint="choose another sandbox")
+        self._supervisor = supervisor
+        self._limits = {**limits, **request.limits}
+
+    def execute(self, command: Command) -> Completed:
+        cwd = self.host_path(PurePosixPath(command.cwd or self.workspace))
+        roots = (self.request.workspace.resolve(), self.request.exchange.resolve())
+        if not any(cwd.resolve().is_relative_to(root) for root in roots):
+            raise SandboxError(f"{command.cwd} leads out of the workspace", hint="use a directory inside it")
+        limits = {**self._limits, **command.limits}
+        environment = {**self.request.env, **command.env}
+        process = self._supervisor.start(replace(command, cwd=str(cwd), env=environment, limits=limits))
+        with self.running(process):
+            return process.wait()

@@ -1,0 +1,94 @@
+"""Numbers as people write them, read without guessing.
+
+Grouping is ``1,234`` and the decimal sign is ``.``; what could mean something else (``1.234,50``, ``1,23``, ``1_000``,
+``10-20``, ``1/2``, ``42abc``) is seen as a number and left unread, so that no other number is scored in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+import regex
+
+__all__ = ["Reading", "last_reading", "readings", "whole_reading"]
+
+_CURRENCY = "$€£¥"
+_TOKEN = regex.compile(
+    rf"""
+    (?: [\w.,'’+\-−–^{_CURRENCY}]++
+      | (?<=\d) [:/×*]++ (?=\d)
+      | (?<=\d) (?<!\d{{4}}) [ \u00a0\u2009\u202f] (?=\d{{3}}(?!\d))
+      | (?<=\d[.]?) [ \u00a0\u202f]? %
+      | (?<=\d) [ \u00a0] per[ ]?cent \b
+    )++
+    """,
+    regex.VERBOSE | regex.IGNORECASE,
+)
+_NUMBER = regex.compile(
+    rf"""
+    [{_CURRENCY}]? (?P<sign>[+-]?) [{_CURRENCY}]?
+    (?P<digits> (?: [0-9]{{1,3}}(?:,[0-9]{{3}})+ | [0-9]+ )(?:\.[0-9]+)? | \.[0-9]+ )
+    (?P<exponent> [eE][+-]?[0-9]{{1,3}} )?
+    [{_CURRENCY}]? (?P<percent>%)?
+    """,
+    regex.VERBOSE,
+)
+_PERCENT_WORD = regex.compile(r"(?:[ \u00a0\u202f-]?per ?cent|[ \u00a0\u202f]+%)$", regex.IGNORECASE)
+_WORD = regex.compile(r"[^\W\d_][\w'’.\-]*|\d+(?:st|nd|rd|th)", regex.IGNORECASE)
+_DIGIT = regex.compile(r"\d")
+_MAX_CHARACTERS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One thing that looks like a number: as written, where, and its value; ``None`` when that is not clear."""
+
+    text: str
+    value: Decimal | None
+    percent: bool = False
+    start: int = 0
+
+
+def readings(text: str) -> Iterator[Reading]:
+    """Yield what looks like a number, in order. Words that hold digits (``H2O``, ``GPT-4``, ``3rd``) do not."""
+    for match in _TOKEN.finditer(text):
+        token = _trimmed(match.group())
+        if any(character.isdigit() for character in token) and not _WORD.fullmatch(token):
+            yield _read(token, match.start())
+
+
+def last_reading(text: str) -> Reading | None:
+    """Return the last thing in the text that looks like a number."""
+    if _DIGIT.search(text) is None:
+        return None
+    for line in reversed(text.splitlines()):
+        found = list(readings(line)) if line else []
+        if found:
+            return found[-1]
+    return None
+
+
+def whole_reading(text: str) -> Reading | None:
+    """Return the number that the whole text is, leaving out white space, brackets, emphasis and a full stop."""
+    wrapping = " \t\r\n()[]{}*`\"!?;:'’_"
+    token = _trimmed(text.lstrip(wrapping).rstrip(wrapping + ".,"))
+    if not any(character.isdigit() for character in token):
+        return None
+    return _read(token, 0)
+
+
+def _trimmed(token: str) -> str:
+    token = token.rstrip(".,'’_^+-−–").lstrip(",'’_^")
+    return token.lstrip(".") if token.startswith("..") else token
+
+
+def _read(token: str, start: int) -> Reading:
+    shown = token if len(token) <= _MAX_CHARACTERS else token[:_MAX_CHARACTERS] + "..."
+    match = _NUMBER.fullmatch(_PERCENT_WORD.sub("%", token).replace("−", "-"))
+    if match is None or len(token) > _MAX_CHARACTERS:
+        return Reading(shown, None, start=start)
+    digits = match["digits"].replace(",", "")
+    value = Decimal(match["sign"] + digits + (match["exponent"] or ""))
+    return Reading(shown, value, percent=match["percent"] is not None, start=start)

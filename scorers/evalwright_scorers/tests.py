@@ -1,0 +1,151 @@
+"""The scorer that runs hidden tests against what the agent left."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, Field, model_validator
+
+from evalwright.errors import TrialError
+from evalwright.interfaces import BoundedOutput, Command, ScoreContext, Scorer, Session
+from evalwright.model import Completed, Score, ScoredTrial
+from evalwright_scorers.commands import keep_output, render, seconds
+from evalwright_scorers.expectation import table
+from evalwright_scorers.junit import read_junit
+from evalwright_scorers.reports import Report, ReportUnreadable
+from evalwright_scorers.tap import read_tap
+from evalwright_scorers.tested import judge_report
+
+__all__ = ["Tests", "TestsConfig"]
+
+MAX_REPORT_BYTES = 16 * 1024 * 1024
+READERS: Mapping[str, Callable[[bytes], Report]] = MappingProxyType(
+    {"junit": read_junit, "pytest": read_junit, "tap": read_tap}
+)
+
+
+class TestsConfig(BaseModel, extra="forbid", frozen=True, strict=True):
+    """The command that runs the tests, and how its result is read.
+
+    ``pytest`` appends what makes pytest write a report with pristine settings; with ``junit`` and ``tap`` the command
+    writes the report to ``$EVALWRIGHT_REPORT_FILE``; ``exit`` reads only the exit status. ``fail_to_pass`` and
+    ``pass_to_pass`` name tests that must be listed as passed; without names all listed tests must pass.
+    """
+
+    argv: Annotated[list[str], Field(min_length=1)] | None = None
+    format: Literal["exit", "tap", "junit", "pytest"] = "exit"
+    fail_to_pass: list[str] = []
+    pass_to_pass: list[str] = []
+    timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60
+
+    @model_validator(mode="after")
+    def _names_need_report(self) -> Self:
+        if self.format == "exit" and "format" in self.model_fields_set and self.required:
+            raise ValueError("named tests need a report: format must be pytest, junit or tap")
+        return self
+
+    @property
+    def required(self) -> list[str]:
+        """Return the named tests, each once."""
+        return list(dict.fromkeys([*self.fail_to_pass, *self.pass_to_pass]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A session with the report path that was made for it alone."""
+
+    session: Session
+    report: PurePosixPath
+    ini: PurePosixPath
+
+
+class Tests(Scorer[TestsConfig]):
+    """Passes when the required tests are reported as passed and the exit status agrees.
+
+    The tests run on a fresh clone of the final workspace with the case's hidden files laid over it. Time that runs out,
+    or success without a report, is a fail: the code under test may have caused it.
+    """
+
+    api = "scorer/1.0"
+    Config = TestsConfig
+    Expect = MappingProxyType({"tests": TestsConfig})
+
+    def applies(self, expect: Mapping[str, Any]) -> bool:
+        """Tell whether the case or the scorer's entry asks for tests."""
+        return expect.get("tests") is not None or self.config.argv is not None
+
+    def weakness(self, expect: Mapping[str, Any]) -> str | None:
+        """Say that an exit status alone proves little."""
+        if self.applies(expect) and table(expect, "tests", self.config).format == "exit":
+            return "exit status alone can be forged by the code under test"
+        return None
+
+    def score(self, trial: ScoredTrial, context: ScoreContext) -> Score:
+        """Run the tests and judge their report."""
+        wanted = _complete(table(trial.expect, "tests", self.config))
+        with context.session(workspace="final", hidden=True) as session:
+            nonce = secrets.token_hex(16)
+            place = _Place(session, session.exchange / f"report-{nonce}", session.exchange / f"pytest-{nonce}.ini")
+            completed = session.execute(_command(wanted, place, context))
+            keep_output(context, completed)
+            if completed.canceled:
+                raise TrialError("canceled", "the tests were canceled")
+            if completed.spawn_error is not None:
+                raise TrialError("tests_not_started", f"the tests could not start: {completed.spawn_error}")
+            document = None if wanted.format == "exit" else _document(place, context)
+        return _judged(wanted, completed, document)
+
+
+def _complete(wanted: TestsConfig) -> TestsConfig:
+    if wanted.argv is None:
+        raise TrialError("expectation_incomplete", "neither expect.tests nor the scorer's entry names argv")
+    if wanted.required and wanted.format == "exit":
+        raise TrialError("expectation_incomplete", "named tests need a report: format must be pytest, junit or tap")
+    return wanted
+
+
+def _command(wanted: TestsConfig, place: _Place, context: ScoreContext) -> Command:
+    env = dict(context.environment(place.session))
+    env.pop("PYTHONSAFEPATH", None)
+    env |= {"PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"}
+    env |= {f"{prefix}_REPORT_FILE": str(place.report) for prefix in ("EVALWRIGHT", "EVALCTL")}
+    argv = render(wanted.argv or (), env)
+    if wanted.format == "pytest":
+        place.session.put(b"[pytest]\n", place.ini)
+        argv += ["-p", "no:cacheprovider", f"--junitxml={place.report}"]
+        argv += ["-o", "addopts=", "-c", str(place.ini), "--rootdir=."]
+    return Command(argv=argv, env=env, timeout=wanted.timeout_seconds, capture=BoundedOutput)
+
+
+def _document(place: _Place, context: ScoreContext) -> bytes | None:
+    try:
+        document = place.session.get(place.report, max_bytes=MAX_REPORT_BYTES + 1)
+    except OSError:
+        return None
+    context.keep("report.txt", document[:MAX_REPORT_BYTES])
+    return document
+
+
+def _judged(wanted: TestsConfig, completed: Completed, document: bytes | None) -> Score:
+    if completed.timed_out:
+        return Score.failed({"why": f"tests timed out after {seconds(wanted.timeout_seconds)}"})
+    if completed.limit is not None:
+        return Score.failed({"why": f"tests reached the limit {completed.limit}"})
+    exited = f"tests exited {completed.exit_code}"
+    if wanted.format == "exit":
+        return Score.passed() if completed.exit_code == 0 else Score.failed({"why": exited})
+    if document is None:
+        tampered = "; the run was tampered with" if completed.exit_code == 0 else ""
+        return Score.failed({"why": f"{exited} without a report{tampered}"})
+    if len(document) > MAX_REPORT_BYTES:
+        return Score.failed({"why": f"the report is larger than {MAX_REPORT_BYTES} bytes"})
+    try:
+        report = READERS[wanted.format](document)
+    except ReportUnreadable as error:
+        return Score.failed({"why": f"{exited} with an unreadable report: {error}"})
+    return judge_report(report, wanted.required, completed.exit_code)
