@@ -1,0 +1,163 @@
+"""What most tests start from: a project directory, suites made in one call, and the command line as a user calls it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One finished call of the command line."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """Return the JSON envelope."""
+        document: dict[str, Any] = json.loads(self.stdout.splitlines()[-1])
+        return document
+
+    @property
+    def data(self) -> Any:
+        """Return the envelope's data."""
+        return self.envelope["data"]
+
+    @property
+    def error_codes(self) -> list[str]:
+        """Return the codes of all errors."""
+        return [record["code"] for record in self.envelope["errors"]]
+
+    @property
+    def warning_codes(self) -> list[str]:
+        """Return the codes of all warnings."""
+        return [record["code"] for record in self.envelope["warnings"]]
+
+
+@dataclass(frozen=True)
+class Project:
+    """A directory in which suites are made and the command line is called."""
+
+    path: Path
+
+    def call(self, *words: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, timeout: float = 25) -> Answer:
+        """Call ``evalwright`` in a process of its own, through pipes."""
+        done = subprocess.run(
+            [sys.executable, "-m", "evalwright", *words],
+            cwd=self.path,
+            env=clean_environment() | dict(env or {}),
+            input=stdin,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+        return Answer(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"))
+
+    def start(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Start ``evalwright`` and return the process; the test ends it."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "evalwright", *words],
+            cwd=self.path,
+            env=clean_environment() | dict(env or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def suite(
+        self,
+        name: str = "demo",
+        *,
+        runner: Mapping[str, Any] | None = None,
+        cases: Sequence[Mapping[str, Any]] | str | bytes = (),
+        scorers: Sequence[Mapping[str, Any]] = (),
+        files: Mapping[str, str | bytes] | None = None,
+        native: bool = True,
+        **document: Any,
+    ) -> Path:
+        """Write a suite with one fixture ``fixtures/w`` (``a.txt``) and return its directory.
+
+        ``cases`` get ``task`` and ``workspace`` where they lack them; text or bytes are written as they are.
+        """
+        directory = self.path / "evals" / "suites" / name
+        (directory / "fixtures" / "w").mkdir(parents=True)
+        (directory / "fixtures" / "w" / "a.txt").write_text("a\n")
+        for path, content in (files or {}).items():
+            place = directory / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content if isinstance(content, bytes) else content.encode())
+        whole = {"name": name, "runner": {"argv": ["true"]} if runner is None else runner, "scorers": list(scorers)}
+        whole |= {"schema_version": 2} if native else {}
+        (directory / "suite.json").write_text(json.dumps(whole | document))
+        if isinstance(cases, (str, bytes)):
+            lines = cases if isinstance(cases, bytes) else cases.encode()
+        else:
+            lines = "".join(json.dumps({"task": "t", "workspace": "fixtures/w"} | dict(c)) + "\n" for c in cases).encode()
+        (directory / "cases.jsonl").write_bytes(lines)
+        return directory
+
+    def run_dir(self, run_id: str) -> Path:
+        """Return a run's directory."""
+        return self.path / "evals" / "runs" / run_id
+
+    def artifact(self, run_id: str, case_id: str, name: str) -> Path:
+        """Return the path of a trial's artifact."""
+        return self.run_dir(run_id) / "cases" / case_id / name
+
+    def record(self, run_id: str, case_id: str, name: str) -> Any:
+        """Return a JSON artifact of a trial."""
+        return json.loads(self.artifact(run_id, case_id, name).read_bytes())
+
+
+def shell(line: str, **more: Any) -> dict[str, Any]:
+    """Return a runner table that runs a shell line."""
+    return {"shell": True, "command": line, "env_allowlist": ["PATH"], "timeout_seconds": 20} | more
+
+
+def clean_environment() -> dict[str, str]:
+    """Return this process's environment without settings of the tool under test."""
+    dropped = ("EVALWRIGHT_", "EVALCTL_", "SOURCE_DATE_EPOCH", "NO_COLOR", "PYTHONWARNINGS")
+    return {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Return an empty project directory."""
+    return Project(tmp_path)
+
+
+@pytest.fixture
+def shell_runner() -> Callable[..., dict[str, Any]]:
+    """Return the maker of shell runners."""
+    return shell
+
+
+@pytest.fixture
+def require() -> Callable[[str], None]:
+    """Return what skips a test whose component is missing, or fails it when everything must be there.
+
+    A component is a program on ``PATH`` or, with the prefix ``python:``, an importable module.
+    """
+
+    def check(component: str) -> None:
+        kind, _, name = component.rpartition(":")
+        found = importlib.util.find_spec(name) if kind == "python" else shutil.which(name)
+        if found is None:
+            message = f"{component} is not installed"
+            if os.environ.get("EVALWRIGHT_REQUIRE_ALL") == "1":
+                pytest.fail(message)
+            pytest.skip(message)
+
+    return check
