@@ -51,7 +51,9 @@ class Project:
         found: list[tuple[str, object]] = []
         for listing in Catalog().listings("hook"):
             try:
-                found.append((f"{listing.distribution}:{listing.name}", load_object(listing)))
+                loaded = load_object(listing)
+                observer = loaded() if isinstance(loaded, type) else loaded
+                found.append((f"{listing.distribution}:{listing.name}", observer))
             except PluginError as error:
                 complain(error.message)
         return Observers(found, complain)

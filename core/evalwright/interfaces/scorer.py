@@ -74,6 +74,10 @@ class Scorer(Plugin[C]):
     def score(self, trial: ScoredTrial, context: ScoreContext) -> Score:
         """Judge the trial. Raise ``TrialError`` when it cannot be judged: the trial then becomes ``error``."""
 
+    def solution(self, expect: Mapping[str, Any]) -> str | None:
+        """Return an answer that these expectations must accept, for ``audit``; ``None`` when none follows from them."""
+        return None
+
     def weakness(self, expect: Mapping[str, Any]) -> str | None:
         """Say why a pass of this scorer would prove little, for ``audit``; ``None`` when it would prove enough."""
         return None

@@ -1,0 +1,151 @@
+"""``doctor``: what works here, and every effective setting with its origin."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from evalwright import __version__
+from evalwright.cli.dispatch import Session
+from evalwright.cli.envelope import Reply
+from evalwright.cli.project import Project, open_project
+from evalwright.errors import EvalwrightError, UsageError
+from evalwright.settings import FIELDS
+
+__all__ = ["answer"]
+
+Record = dict[str, Any]
+WORDS = {"healthy": "ready", "degraded": "degraded", "unhealthy": "broken", "not_configured": "nothing yet"}
+
+
+def answer(session: Session) -> Reply:
+    """Probe every component, or one; ``--fast`` imports no plugin."""
+    project = open_project(session)
+    wanted = session.options.component
+    if wanted is not None and wanted not in COMPONENTS:
+        raise UsageError(f"no component {wanted!r}", hint=f"there are: {', '.join(COMPONENTS)}", valid_values=list(COMPONENTS))
+    chosen = COMPONENTS if wanted is None else {wanted: COMPONENTS[wanted]}
+    components = {name: probe(project) for name, probe in chosen.items()}
+    settings = {name: _setting(project, name) for name in FIELDS}
+    actions = [entry["recommended_action"] for entry in components.values() if "recommended_action" in entry]
+    action = actions[0] if actions else {"command": "evalwright jobs list", "rationale": "nothing needs attention"}
+    worst = max((list(WORDS).index(entry["state"]) for entry in components.values()), default=0)
+    data = {
+        "components": components,
+        "settings": settings,
+        "recommended_action": action,
+        "operation_outcome": {"kind": "unhealthy" if worst == 2 else "degraded" if worst == 1 else "healthy"},
+    }
+    return Reply(data=data, text=_text(data)).then(action["command"], action["rationale"])
+
+
+def _runtime(project: Project) -> Record:
+    linux = sys.platform == "linux"
+    details = f"Python {platform.python_version()}, evalwright {__version__}, {platform.system()}"
+    return _component("healthy" if linux else "unhealthy", details if linux else f"{details}: only Linux is supported")
+
+
+def _git(project: Project) -> Record:
+    path = shutil.which("git")
+    if path:
+        return _component("healthy", path)
+    return _component("degraded", "not installed: git fixtures and gold patches need it")
+
+
+def _workspaces(project: Project) -> Record:
+    chosen = project.settings.workspaces
+    place = chosen or (Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None)
+    if place is None:
+        return _component("healthy", "the temporary directory; a writable /dev/shm would be faster")
+    free = shutil.disk_usage(place).free if place.is_dir() else 0
+    state = "healthy" if free else "unhealthy"
+    return _component(state, f"{place}, {free // 2**20} MiB free" if free else f"{place} is not a directory")
+
+
+def _runs(project: Project) -> Record:
+    from evalwright.coordinate import state_of
+    from evalwright.rundir import runs_in
+
+    states: dict[str, list[str]] = {}
+    for run in runs_in(project.layout):
+        states.setdefault(state_of(run), []).append(run.path.name)
+    if not states:
+        return _component("not_configured", f"no runs in {project.layout.runs}")
+    details = ", ".join(f"{len(names)} {state}" for state, names in sorted(states.items()))
+    entry = _component("degraded" if "stale" in states else "healthy", details)
+    if "stale" in states:
+        command = f"evalwright run --resume {states['stale'][-1]}"
+        entry["recommended_action"] = {"command": command, "rationale": "finish the interrupted run"}
+    return entry
+
+
+def _plugins(kind: str) -> Callable[[Project], Record]:
+    """Return the probe of one kind: each installed plugin, imported and asked unless ``--fast``."""
+
+    def probe(project: Project) -> Record:
+        from evalwright.registry import Catalog
+
+        catalog = Catalog()
+        entries = {item.name: _plugin(project, item, catalog) for item in catalog.listings(kind)}
+        broken = [name for name, entry in entries.items() if entry["state"] != "healthy"]
+        shown = ", ".join(f"{name} {WORDS[entry['state']]}" for name, entry in entries.items()) or "none installed"
+        found = _component("degraded" if broken else "healthy" if entries else "not_configured", shown, plugins=entries)
+        if broken:
+            found["recommended_action"] = {"command": f"evalwright plugins check {broken[0]}", "rationale": "see why"}
+        return found
+
+    return probe
+
+
+def _plugin(project: Project, item: Any, catalog: Any) -> Record:
+    from evalwright.registry import PluginHost, Registry
+
+    if project.session.options.fast:
+        return _component("healthy", f"{item.origin}, not imported")
+    registry = Registry(catalog=catalog)
+    try:
+        loaded = registry.load(item.kind, f"{item.distribution}:{item.name}")
+        extra = sorted(loaded.cls.capabilities)
+        if loaded.cls.Config is not None and item.kind in {"runner", "scorer"}:
+            return _component("healthy", item.origin, capabilities=extra)
+        plugin = registry.create(item.kind, f"{item.distribution}:{item.name}", {}, PluginHost(registry))
+        problems = [f"{problem.message}. {problem.hint}" for problem in plugin.check("worker")]
+    except EvalwrightError as error:
+        return _component("unhealthy", error.message)
+    return _component("degraded" if problems else "healthy", "; ".join(problems) or item.origin, capabilities=extra)
+
+
+def _component(state: str, details: str, **more: Any) -> Record:
+    return {"state": state, "details": details, **more}
+
+
+def _setting(project: Project, name: str) -> Record:
+    value = getattr(project.settings, name)
+    return {"value": str(value) if isinstance(value, Path) else value, "origin": project.settings.origin(name)}
+
+
+def _text(data: Record) -> str:
+    width = max(map(len, data["components"]))
+    lines = [f" {name:<{width}}  {WORDS[entry['state']]:<12} {entry['details']}" for name, entry in data["components"].items()]
+    shown = [f"{name} {entry['value']} ({entry['origin']})" for name, entry in data["settings"].items()]
+    lines += ["", " settings:", *(f"   {line}" for line in shown)]
+    action = data["recommended_action"]
+    return "\n".join([*lines, "", f"Next:  {action['command']}   ({action['rationale']})"]) + "\n"
+
+
+COMPONENTS: dict[str, Callable[[Project], Record]] = {
+    "runtime": _runtime,
+    "git": _git,
+    "runners": _plugins("runner"),
+    "sandboxes": _plugins("sandbox"),
+    "queues": _plugins("queue"),
+    "scorers": _plugins("scorer"),
+    "importers": _plugins("importer"),
+    "workspaces": _workspaces,
+    "runs": _runs,
+}
