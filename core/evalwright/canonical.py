@@ -7,9 +7,9 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard, cast
 
-__all__ = ["canonical_json", "digest_bytes", "digest_json", "digest_text", "finite", "stable_json"]
+__all__ = ["canonical_json", "digest_bytes", "digest_json", "digest_text", "finite", "is_array", "is_object", "stable_json"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -50,11 +50,22 @@ def canonical_json(value: Any) -> str:
     if isinstance(value, (int, float)):
         return _number(value)
     if isinstance(value, Mapping):
-        keys = sorted((str(key) for key in value), key=_utf16)
-        return "{" + ",".join(f"{_string(key)}:{canonical_json(value[key])}" for key in keys) + "}"
+        fields = cast(Mapping[str, Any], value)
+        keys = sorted(fields, key=_utf16)
+        return "{" + ",".join(f"{_string(key)}:{canonical_json(fields[key])}" for key in keys) + "}"
     if isinstance(value, Sequence):
-        return "[" + ",".join(canonical_json(item) for item in value) + "]"
+        return "[" + ",".join(canonical_json(item) for item in cast(Sequence[Any], value)) + "]"
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Tell whether a JSON value is an object."""
+    return isinstance(value, dict)
+
+
+def is_array(value: Any) -> TypeGuard[list[Any]]:
+    """Tell whether a JSON value is an array."""
+    return isinstance(value, list)
 
 
 def finite(value: Any) -> Any:
@@ -64,9 +75,9 @@ def finite(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
     if isinstance(value, Mapping):
-        return {finite(str(key)): finite(item) for key, item in value.items()}
+        return {finite(str(key)): finite(item) for key, item in cast(Mapping[str, Any], value).items()}
     if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value]
+        return [finite(item) for item in cast(Sequence[Any], value)]
     return value
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from evalwright.canonical import canonical_json, digest_text
+from evalwright.canonical import canonical_json, digest_text, is_object
 from evalwright.errors import LedgerDamaged, RunBusy
 
 __all__ = ["GENESIS", "Damage", "Event", "Ledger", "first_damage", "read_events"]
@@ -161,7 +161,7 @@ def read_head(path: Path) -> Mapping[str, Any]:
         head = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return head if isinstance(head, dict) else {}
+    return head if is_object(head) else {}
 
 
 def _split_torn(content: bytes) -> tuple[bytes, bytes]:
@@ -190,7 +190,7 @@ def _parsed(line: bytes) -> Event | None:
         event = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return event if isinstance(event, dict) else None
+    return event if is_object(event) else None
 
 
 def _problem(event: Event | None, seq: int, previous: str) -> tuple[str, str] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from evalwright.interfaces.output import TAIL_BYTES
 from evalwright.model import Output
@@ -66,9 +66,9 @@ class Redactor:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            return {self.text(str(key)): self.json(item) for key, item in value.items()}
+            return {self.text(str(key)): self.json(item) for key, item in cast(Mapping[str, Any], value).items()}
         if isinstance(value, (list, tuple)):
-            return [self.json(item) for item in value]
+            return [self.json(item) for item in cast(Sequence[Any], value)]
         return value
 
     def bytes(self, data: bytes) -> bytes:
@@ -155,7 +155,8 @@ class RedactedOutput:
             self._inside = False
             start = stop
             if stop == end and not final:
-                return self._carry(text[begin:stop])
+                self._carry(text[begin:stop])
+                return
             cut = max(cut, stop)
         self._emit(text[start:cut])
         self._inside = False

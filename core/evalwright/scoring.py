@@ -87,8 +87,9 @@ def _checked(score: Score) -> Score:
     value: Any = score.score
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or not 0 <= value <= 1:
         return Score.broken(f"the scorer gave the score {value!r}, which is no finite number from 0 to 1")
-    if not isinstance(score.ok, bool):
-        return Score.broken(f"the scorer gave ok {score.ok!r}, which is no boolean")
+    ok: Any = score.ok
+    if not isinstance(ok, bool):
+        return Score.broken(f"the scorer gave ok {ok!r}, which is no boolean")
     bad = [name for name, number in score.metrics.items() if not math.isfinite(number)]
     return Score.broken(f"the metric {bad[0]} is not finite") if bad else score
 

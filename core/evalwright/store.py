@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -103,7 +103,7 @@ class DirectoryStore(Store):
         return manifest
 
     @contextlib.contextmanager
-    def _aside(self) -> Iterator[Path]:
+    def _aside(self) -> Generator[Path]:
         """Give a path inside the store that is removed afterwards if it was not renamed."""
         waiting = self.root / "incoming"
         waiting.mkdir(parents=True, exist_ok=True)

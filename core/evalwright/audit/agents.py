@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from evalwright.canonical import is_object
 from evalwright.errors import TrialError
 from evalwright.interfaces import Command, Runner, RunnerContext, Session
 from evalwright.model import Completed, Entry, RunnerResult, TrialView
@@ -48,7 +49,7 @@ class GoldRunner(Runner[GoldConfig]):
     def run(self, trial: TrialView, context: RunnerContext) -> RunnerResult:
         """Apply the case's gold. Raises ``TrialError`` when it cannot be applied."""
         gold = self.config.solutions[trial.id]
-        if isinstance(gold, Mapping):
+        if is_object(gold):
             return RunnerResult(completed=Completed(exit_code=0), output=str(gold["output"]))
         session = context.session()
         store = DirectoryStore(Path(self.config.store))

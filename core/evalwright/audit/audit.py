@@ -152,7 +152,7 @@ def _reason(case: ReportedCase) -> str:
 
 
 def _totals(reports: Sequence[Projection]) -> dict[str, int]:
-    totals = dict.fromkeys(("pass", "fail", "error", "unscored"), 0)
+    totals: dict[str, int] = dict.fromkeys(("pass", "fail", "error", "unscored"), 0)
     for report in reports:
         for status, count in report.counts.items():
             totals[status] += count

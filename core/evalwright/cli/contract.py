@@ -113,8 +113,13 @@ VERBS: dict[str, Verb] = {
     "audit": Verb(
         "find out whether a suite can tell good from bad: no-op and gold over every case",
         ("SUITE?",),
-        (JOBS, SANDBOX, Flag("--repeats", "count", "repeats of the gold, to find flaky cases", metavar="N"), *SELECTION)
-        + (Flag("--require-gold", "flag", "a case without gold is a problem"),),
+        (
+            JOBS,
+            SANDBOX,
+            Flag("--repeats", "count", "repeats of the gold, to find flaky cases", metavar="N"),
+            Flag("--require-gold", "flag", "a case without gold is a problem"),
+            *SELECTION,
+        ),
         (0, 1, 2, 3, 6),
     ),
     "jobs": Verb(
@@ -195,7 +200,8 @@ VERBS: dict[str, Verb] = {
 }
 
 GLOBAL_FLAGS = {
-    "--json": "one JSON envelope on stdout",
+    "--json": "one JSON envelope on stdout; the default when stdout is no terminal",
+    "--format": "text or json, whatever stdout is; --json beats it",
     "--no-color": "no colours",
     "--help": "help for a verb; never has a side effect",
     "--version": "print the version",

@@ -34,7 +34,7 @@ class Session:
         self.environment = os.environ
         self.warnings: Warnings = []
         wanted = getattr(options, "format", None)
-        self.json = options.json or wanted == "json" or (wanted not in RAW_FORMATS and not sys.stdout.isatty())
+        self.json: bool = options.json or wanted == "json" or (wanted not in RAW_FORMATS and not sys.stdout.isatty())
 
     def warn(self, code: str, message: str) -> None:
         """Add a warning to the answer, once."""

@@ -19,8 +19,8 @@ HANDBOOK = """# Evalwright: handbook for agents
 
 When stdout is not a terminal every verb prints one JSON line, the envelope:
 `{ok, tool_version, data, meta, warnings[], commands[], errors[]}`. `commands[]` holds paste-ready next steps. An error names
-its `code`, a `hint`, and where it applies `file`, `line`, `key`, `did_you_mean` and `corrected_command`. Progress goes to
-stderr.
+its `code`, a `hint`, and where it applies `file`, `line`, `key`, `did_you_mean` and `corrected_command`. Progress goes
+to stderr.
 
 ## Make a suite
 
@@ -36,8 +36,9 @@ Every `add` may be repeated: the same content answers `created: false`, other co
 ## What the agent under test gets
 
 Its working directory is a private copy of the fixture. Paths come in the environment, under the prefixes `EVALWRIGHT_` and
-`EVALCTL_`: `CASE_FILE` (the case without its expectations), `TASK_FILE`, `DIFF_FILE`, `OUTPUT_FILE` (write the answer there, or to
-stdout), `WORKSPACE`, `AGENT` (its own files). In `argv` write `$EVALWRIGHT_TASK_FILE`; a shell line gets them by environment.
+`EVALCTL_`: `CASE_FILE` (the case without its expectations), `TASK_FILE`, `DIFF_FILE`, `OUTPUT_FILE` (write the answer
+there, or to stdout), `WORKSPACE`, `AGENT` (its own files).
+In `argv` write `$EVALWRIGHT_TASK_FILE`; a shell line gets them by environment.
 
 ## Exit codes
 
@@ -50,7 +51,8 @@ W_PARTIAL_RUN warns, and `runner.json` or the score names the code.
 ## Interrupted runs
 
 A run survives Ctrl-C, SIGKILL and a full disk. `evalwright run --resume RUN --json` keeps finished trials and runs the rest;
-exactly one of several simultaneous resumes works, the others answer E_RUN_BUSY. `evalwright status RUN --json` shows a live run.
+exactly one of several simultaneous resumes works, the others answer E_RUN_BUSY. `evalwright status RUN --json` shows a
+live run.
 
 ## Trust
 

@@ -11,7 +11,7 @@ def overview() -> str:
     """Return what ``--help`` prints."""
     width = max(map(len, VERBS))
     verbs = "".join(f"  {name:<{width}}  {verb.help}\n" for name, verb in VERBS.items())
-    flags = "".join(f"  {name:<12} {help}\n" for name, help in GLOBAL_FLAGS.items())
+    flags = "".join(f"  {name:<12} {text}\n" for name, text in GLOBAL_FLAGS.items())
     codes = "; ".join(f"{code} {entry['meaning'].partition(':')[0].partition(';')[0]}" for code, entry in EXIT_CODES.items())
     return (
         "evalwright measures agents: isolated trials, sealed evidence, honest statistics.\n\n"
@@ -29,7 +29,7 @@ def verb_help(name: str) -> str:
     if verb.flags:
         shown = [(_flag(flag), flag.help) for flag in verb.flags]
         width = max(len(left) for left, _ in shown)
-        lines += ["", "Flags:", *(f"  {left:<{width}}  {help}" for left, help in shown)]
+        lines += ["", "Flags:", *(f"  {left:<{width}}  {text}" for left, text in shown)]
     codes = ", ".join(f"{code} {EXIT_CODES[code]['meaning']}" for code in verb.exit_codes)
     lines += ["", f"Exit codes: {codes}", f"Changes files: {'yes' if verb.mutates else 'no'}"]
     return "\n".join(lines) + "\n"

@@ -36,6 +36,8 @@ def parse(verb: str, words: list[str]) -> argparse.Namespace:
         _add_flag(parser, flag)
     for name in ("--json", "--no-color"):
         parser.add_argument(name, action="store_true")
+    if not any(flag.name == "--format" for flag in definition.flags):
+        parser.add_argument("--format", choices=("text", "json"))
     options, rest = parser.parse_known_intermixed_args(words)
     if rest:
         raise _unexpected(verb, words, rest[0], [flag.name for flag in definition.flags])

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
+from evalwright.canonical import is_object
 from evalwright.errors import RunBusy
 from evalwright.processes import ProcessIdentity, current_process
 from evalwright.rundir import RunDirectory, write_document
@@ -95,7 +96,7 @@ def read_reservation(run: RunDirectory) -> Mapping[str, Any]:
         record = json.loads(run.reservation.read_bytes())
     except (OSError, ValueError):
         return {}
-    return record if isinstance(record, dict) else {}
+    return record if is_object(record) else {}
 
 
 def _fresh_elsewhere(record: Mapping[str, Any]) -> bool:

@@ -83,7 +83,7 @@ class Plan:
 
     def _view(self, case: Case, run_id: str) -> dict[str, Any]:
         """Return the case as its runner sees it: without gold, under an id that tells nothing."""
-        shown = set() if self.suite.agent.reveal_expect else SECRET_KEYS
+        shown: frozenset[str] = frozenset() if self.suite.agent.reveal_expect else SECRET_KEYS
         view = {key: value for key, value in case.record.items() if key not in shown}
         if not self.suite.agent.reveal_id:
             view["id"] = digest_text(f"{run_id}/{case.id}")[7:19]

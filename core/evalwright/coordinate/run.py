@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from evalwright import __version__
 from evalwright.coordinate.create import create_run, created_timestamp, default_run_id
 from evalwright.coordinate.engine import Engine
+from evalwright.coordinate.experiment import ExperimentRecord
 from evalwright.coordinate.finalise import finalise
 from evalwright.coordinate.inputs import Inputs, take_inputs
 from evalwright.coordinate.lease import Lease, lease_state
@@ -23,7 +24,7 @@ from evalwright.interfaces import Deadline
 from evalwright.ledger import Ledger
 from evalwright.registry import PluginHost, Registry
 from evalwright.report import Projection, project
-from evalwright.rundir import ExperimentRecord, Layout, RunDirectory, check_id, disk_errors, read_document
+from evalwright.rundir import Layout, RunDirectory, check_id, disk_errors, read_document
 from evalwright.store import DirectoryStore
 from evalwright.worker import shut_down
 
@@ -58,8 +59,8 @@ class RunOutcome:
 def run_suite(request: RunRequest, *, stop: Stop, observers: ObserverSource, warn: Warn) -> RunOutcome:
     """Run the selected cases of a suite, or return the finished run of that id and identity.
 
-    Raises ``NothingSelected``, ``CapabilityMissing``, ``RunConflict`` (the id is another run's), ``RunBusy`` (it is unfinished),
-    ``Interrupted`` and ``DiskFull`` (both resumable), or what a plugin raises in preflight.
+    Raises ``NothingSelected``, ``CapabilityMissing``, ``RunConflict`` (the id is another run's), ``RunBusy`` (it is
+    unfinished), ``Interrupted`` and ``DiskFull`` (both resumable), or what a plugin raises in preflight.
     """
     suite = request.checked.suite
     cases = select_cases(suite, request.selection)
@@ -99,7 +100,7 @@ def driving(
     warn: Warn,
     environment: Mapping[str, str],
     settings: Any,
-) -> Iterator[Engine]:
+) -> Generator[Engine]:
     """Give the engine of a leased run; queue, plugins, ledger and lease are closed after the block, however it ends."""
     run = lease.run
     registry = Registry(Path())
@@ -136,7 +137,7 @@ def _existing(run: RunDirectory, identity: Mapping[str, Any]) -> RunOutcome | No
             raise RunConflict(f"{run.path} exists and is no run", hint="choose another --run-id")
         working = "is running" if lease_state(run) == "held" else "is unfinished"
         raise RunBusy(f"run {name} {working}", hint=f"go on with: evalwright run --resume {name}")
-    known = read_document(run.run_json).get("suite_identity", {}) if run.run_json.is_file() else {}
+    known: Mapping[str, Any] = read_document(run.run_json).get("suite_identity", {}) if run.run_json.is_file() else {}
     differing = sorted(key for key in identity if known.get(key) != identity[key])
     if differing:
         raise RunConflict(

@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
@@ -41,7 +41,7 @@ class LocalSession(Session):
         self._killed = False
 
     @contextlib.contextmanager
-    def running(self, process: Killable) -> Iterator[None]:
+    def running(self, process: Killable) -> Generator[None]:
         """Keep ``process`` reachable for :meth:`kill` while the block runs."""
         with self._idle:
             self._live.add(process)

@@ -41,6 +41,10 @@ def become_subreaper() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def ignore(_number: int, _frame: object) -> None:
+    """Handle a signal by waking up from poll, which the wakeup descriptor does."""
+
+
 def children_of(pid: int) -> list[int]:
     """List the direct children of a process, over all of its threads."""
     found: list[int] = []
@@ -129,7 +133,7 @@ class Supervisor:
         self.report: dict[str, Any] = {"timed_out": False, "canceled": False, "leaked": 0, "survivors": 0}
         self.wake, writer = os.pipe()
         os.set_blocking(writer, False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGCHLD, ignore)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         self.started = time.monotonic()
         self.child = self.spawn(stdio)
@@ -244,7 +248,7 @@ def serve(channel: socket.socket) -> None:
     family = Family(spared=set())
     wake, writer = os.pipe()
     os.set_blocking(writer, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGCHLD, ignore)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     poll = select.poll()
     poll.register(channel, select.POLLIN)

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from evalwright.canonical import is_object
 from evalwright.errors import PluginInvalid
 from evalwright.interfaces import Plugin
 
@@ -38,7 +39,7 @@ def model_problems(model: type[BaseModel], value: Any, place: str) -> list[Recor
     from pydantic import ValidationError
 
     known = _known_keys(model)
-    extra: Sequence[str] = [] if known is None or not isinstance(value, Mapping) else [k for k in value if k not in known]
+    extra = [key for key in value if key not in known] if known is not None and is_object(value) else []
     problems = [unknown_key(place, key, sorted(known or ())) for key in extra]
     try:
         model.model_validate(value)

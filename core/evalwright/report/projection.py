@@ -20,7 +20,7 @@ from evalwright.workspace import digest_file
 __all__ = ["OUR_FORMAT", "Projection", "ReportedCase", "project"]
 
 OUR_FORMAT = "evalwright/1"
-Warning = dict[str, str]
+Record = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Projection:
     suite_hash: str
     cases: Sequence[ReportedCase]
     sealed: bool
-    warnings: Sequence[Warning] = ()
+    warnings: Sequence[Record] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -109,7 +109,7 @@ class _Projector:
     def __init__(self, run: RunDirectory) -> None:
         self.run = run
         self.manifest = read_document(run.manifest)
-        self.warnings: list[Warning] = []
+        self.warnings: list[Record] = []
         self.ours = run.run_json.is_file() and read_document(run.run_json).get("format") == OUR_FORMAT
 
     def project(self) -> Projection:

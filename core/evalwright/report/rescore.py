@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from evalwright.errors import RunCorrupt
 from evalwright.interfaces import ScoreContext
-from evalwright.model import Manifest, ScoredTrial, ScorerEntry
+from evalwright.model import Manifest, ScoredTrial
 from evalwright.model.manifest import changes_between
 from evalwright.rundir import RunDirectory, read_document
 from evalwright.scoring import apply_scorers, fold_status
@@ -43,10 +43,13 @@ class Rescorer:
             native=self._native,
             meta=case.get("meta", {}),
         )
-        records = apply_scorers(self._scorers, trial, case.get("expect", {}), context=_no_context, stored=_stored(directory))
+        records = apply_scorers(
+            self._scorers, trial, case.get("expect", {}), context=lambda _: cast(ScoreContext, None), stored=_stored(directory)
+        )
         broken = bool(runner.get("timed_out") or runner.get("spawn_failed") or runner.get("error_code"))
         status = fold_status(records, broken=broken)
-        fault = (runner.get("error") or {}).get("fault") if broken else "harness"
+        error: Mapping[str, Any] = runner.get("error") or {}
+        fault: str | None = error.get("fault", "agent" if runner.get("timed_out") else "harness")
         return status, records, fault if status == "error" else None
 
 
@@ -67,8 +70,3 @@ def _text(path: Path) -> str:
         return path.read_bytes().decode("utf-8", "replace")
     except OSError as error:
         raise RunCorrupt(f"{path}: {error.strerror}", hint="restore the file", file=str(path)) from error
-
-
-def _no_context(entry: ScorerEntry) -> ScoreContext:
-    """Refuse: a pure scorer asks its context for nothing, but apply_scorers makes one for it."""
-    return cast(ScoreContext, None)

@@ -47,12 +47,16 @@ def case_lines(case: ReportedCase) -> list[str]:
 
 
 def finding_text(finding: Mapping[str, Any]) -> str:
-    """Return a finding as one line of at most 160 characters."""
-    rest = {key: value for key, value in finding.items() if key not in {"why", "path"}}
-    parts = [str(finding["path"])] if "path" in finding else []
-    parts += [str(finding["why"])] if "why" in finding else []
-    parts += [f"{key} {value if isinstance(value, str) else stable_json(value)}" for key, value in rest.items()]
-    text = " · ".join(" ".join(part.split()) for part in parts)
+    """Return a finding as one line of at most 160 characters: what it is about, why, and the rest in brackets."""
+    subject = finding.get("test") or finding.get("path") or ""
+    why = str(finding.get("why", ""))
+    value = f" {stable_json(finding['value'])}" if "value" in finding else ""
+    rest = {
+        key: item for key, item in finding.items() if key not in {"test", "path", "why", "value"} and item not in ("", None)
+    }
+    details = ", ".join(f"{key} {item if isinstance(item, str) else stable_json(item)}" for key, item in rest.items())
+    text = f"{subject}: {why}{value}" if subject else f"{why}{value}"
+    text = " ".join(f"{text} ({details})".split() if details else text.split())
     return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
 
 

@@ -21,7 +21,7 @@ def verify_run(run: RunDirectory) -> Record:
 
     Raises ``RunCorrupt`` when a run of ours lacks its ledger, its head record or its digests.
     """
-    record = read_document(run.run_json) if run.run_json.is_file() else {}
+    record: Record = read_document(run.run_json) if run.run_json.is_file() else {}
     result: Record = {
         "run_id": run.path.name,
         "ok": True,

@@ -2,14 +2,12 @@
 
 from evalwright.rundir.bundle import DETERMINISTIC, BundleWriter, changed_artifacts, sealed_digests
 from evalwright.rundir.documents import disk_errors, read_document, write_document, write_text
-from evalwright.rundir.experiment import ExperimentRecord
 from evalwright.rundir.index import append_summary, read_summaries
 from evalwright.rundir.layout import Layout, RunDirectory, check_id, find_run, is_experiment, runs_in
 
 __all__ = [
     "DETERMINISTIC",
     "BundleWriter",
-    "ExperimentRecord",
     "Layout",
     "RunDirectory",
     "append_summary",

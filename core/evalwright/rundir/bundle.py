@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from evalwright.canonical import digest_bytes
+from evalwright.canonical import digest_bytes, is_object
 from evalwright.rundir.documents import disk_errors, read_document, render
 from evalwright.workspace import digest_file
 
@@ -75,7 +75,7 @@ def sealed_digests(directory: Path) -> Mapping[str, str] | None:
     if not path.is_file():
         return None
     digests = read_document(path).get("digests")
-    return digests if isinstance(digests, dict) else {}
+    return digests if is_object(digests) else {}
 
 
 def changed_artifacts(directory: Path, digests: Mapping[str, str], names: Iterable[str] | None = None) -> list[str]:

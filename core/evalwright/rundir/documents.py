@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 @contextlib.contextmanager
-def disk_errors(path: Path) -> Iterator[None]:
+def disk_errors(path: Path) -> Generator[None]:
     """Turn a full, broken or read-only disk into ``DiskFull``."""
     try:
         yield

@@ -7,11 +7,11 @@ import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evalwright.canonical import digest_json, stable_json
+from evalwright.canonical import digest_json, is_object, stable_json
 from evalwright.errors import RunConflict, SuiteError, UsageError
 from evalwright.registry import Registry
 from evalwright.suite.load import load_suite
@@ -138,7 +138,7 @@ def load_text(path: Path) -> str:
 
 
 def _identified(case: Any) -> Record:
-    if not isinstance(case, dict):
+    if not is_object(case):
         raise TypeError("a case is a JSON object")
     record: Record = {key: value for key, value in case.items() if key != "id"}
     return record | {"id": case.get("id") or digest_json(record)[7:19]}
@@ -207,7 +207,7 @@ def _holds(path: Path, text: str) -> bool:
 
 
 @contextlib.contextmanager
-def _locked(directory: Path) -> Iterator[None]:
+def _locked(directory: Path) -> Generator[None]:
     """Keep other authors of this suite out while the block runs."""
     with (directory.parent / f".{directory.name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

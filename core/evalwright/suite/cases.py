@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evalwright.canonical import digest_json
+from evalwright.canonical import digest_json, is_object
 from evalwright.errors import PluginError
 from evalwright.interfaces import Scorer
 from evalwright.model import Case, PluginTable, ScorerEntry
@@ -94,7 +94,7 @@ class CaseChecker:
             message = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
             self._add(line, f"not a valid JSON line: {message}")
             return None
-        if not isinstance(record, dict):
+        if not is_object(record):
             self._add(line, f"must be a JSON object, not a {type(record).__name__}")
             return None
         shape_problems = model_problems(CaseShape, record, "")
@@ -146,7 +146,7 @@ class CaseChecker:
         value = case.expect[entry.id]
         if len(scorer.Expect) == 1:
             self._validated(case, entry.id, next(iter(scorer.Expect.values())), value)
-        elif isinstance(value, Mapping):
+        elif is_object(value):
             for key, item in value.items():
                 if key in scorer.Expect:
                     self._validated(case, f"{entry.id}.{key}", scorer.Expect[key], item)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from evalwright.canonical import is_object
 from evalwright.interfaces import Scorer
 from evalwright.model import ScorerEntry
 
@@ -19,4 +20,4 @@ def own_expectations(entry: ScorerEntry, scorer: Scorer[Any], expect: Mapping[st
     value = expect[entry.id]
     if len(scorer.Expect) == 1:
         return {next(iter(scorer.Expect)): value}
-    return dict(value) if isinstance(value, Mapping) else {}
+    return dict(value) if is_object(value) else {}

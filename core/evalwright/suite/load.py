@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evalwright.canonical import is_object
 from evalwright.errors import PluginError, SuiteNotFound
 from evalwright.interfaces import Scorer
 from evalwright.model import BUILTIN_SCORERS, AgentTable, PluginTable, ScorerEntry, Suite
@@ -86,10 +87,8 @@ class _Loader:
         native = document.get("schema_version") is not None
         agent, runner = self._runner(document.get("runner") or {})
         sandbox = self._table("sandbox", document.get("sandbox", "subprocess"), "sandbox")
-        named = {
-            name: self._table("sandbox", table, f"sandboxes.{name}")
-            for name, table in (document.get("sandboxes") or {}).items()
-        }
+        named_tables: Mapping[str, Any] = document.get("sandboxes") or {}
+        named = {name: self._table("sandbox", table, f"sandboxes.{name}") for name, table in named_tables.items()}
         host = PluginHost(self.registry, {"sandboxes": named})
         scorers = self._scorers(document.get("scorers") or [], native, host)
         self._primary(document, scorers)
@@ -141,14 +140,15 @@ class _Loader:
         except (ValueError, RecursionError) as error:
             line = getattr(error, "lineno", None)
             self.problems.add(self.file, f"cannot be read: {error}", code=SCHEMA, line=line)
-            self.problems.raise_all()
-        if not isinstance(document, dict):
+            self.problems.fail()
+        if not is_object(document):
             self.problems.add(self.file, "must hold one JSON object", code=SCHEMA)
-            self.problems.raise_all()
+            self.problems.fail()
         planned = [key for key in PLANNED_KEYS if key in document]
         for key in planned:
             self._add(f"{key}: not supported by this version", key, f"remove {key}")
-        self._extend(model_problems(SuiteShape, {k: v for k, v in document.items() if k not in planned}, ""))
+        known = {key: value for key, value in document.items() if key not in planned}
+        self._extend(model_problems(SuiteShape, known, ""))
         if any("key" in record and "." not in record["key"] for record in self.problems.records):
             self.problems.raise_all()
         return dict(document)
@@ -184,8 +184,8 @@ class _Loader:
     def _table(self, kind: str, table: Any, place: str) -> PluginTable:
         if isinstance(table, str):
             return self._configured(kind, table, {}, place)
-        use = table.get("use", "subprocess") if isinstance(table, dict) else "subprocess"
-        config = {key: value for key, value in table.items() if key != "use"} if isinstance(table, dict) else {}
+        use = table.get("use", "subprocess") if is_object(table) else "subprocess"
+        config = {key: value for key, value in table.items() if key != "use"} if is_object(table) else {}
         return self._configured(kind, use, config, place)
 
     def _configured(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from evalwright.errors import SuiteError
 
@@ -38,8 +38,11 @@ class Problems:
 
     def raise_all(self) -> None:
         """Raise ``SuiteError`` with every problem, or do nothing when there is none."""
-        if not self.records:
-            return
+        if self.records:
+            self.fail()
+
+    def fail(self) -> NoReturn:
+        """Raise ``SuiteError`` with every problem."""
         files = len({record["file"] for record in self.records})
         count = len(self.records)
         summary = f"{count} problem{'s' if count > 1 else ''} in {files} file{'s' if files > 1 else ''}. Nothing was run."

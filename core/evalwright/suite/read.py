@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from evalwright.canonical import is_array, is_object
+
 __all__ = ["case_lines", "parse_json", "parse_suite", "suite_file"]
 
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -61,10 +63,10 @@ def _constant(name: str) -> Any:
 def _refuse_surrogates(value: Any) -> None:
     if isinstance(value, str) and SURROGATE.search(value):
         raise ValueError("a string holds half of a surrogate pair, which no file can store")
-    if isinstance(value, dict):
+    if is_object(value):
         for key, item in value.items():
             _refuse_surrogates(key)
             _refuse_surrogates(item)
-    if isinstance(value, list):
+    if is_array(value):
         for item in value:
             _refuse_surrogates(item)

@@ -65,12 +65,39 @@ from pathlib import Path
 Path(os.environ["EVALWRIGHT_OUTPUT_FILE"]).write_text("Looks fine\\n")
 Path("src/secrets.py").write_text("password = 'hunter2'\\n")
 """
+PASS_SOURCE = """import json
+
+
+def greet(line):
+    person = json.loads(line)
+    name = person.get("name")
+    return "Hello " + name.title()
+"""
+PASS_DIFF = """--- a/src/app.py
++++ b/src/app.py
+@@ -4,4 +4,4 @@
+ def greet(line):
+     person = json.loads(line)
+-    name = person["name"]
++    name = person.get("name")
+     return "Hello " + name.title()
+"""
+FAIL_SOURCE = """def last(items):
+    return items[len(items)]
+"""
+FAIL_DIFF = """--- a/src/app.py
++++ b/src/app.py
+@@ -1,2 +1,2 @@
+ def last(items):
+-    return items[-1]
++    return items[len(items)]
+"""
 FILES = {
-    "cr-pass/src/app.py": 'import json\n\n\ndef greet(line):\n    person = json.loads(line)\n    name = person.get("name")\n    return "Hello " + name.title()\n',
-    "cr-pass/change.diff": '--- a/src/app.py\n+++ b/src/app.py\n@@ -4,4 +4,4 @@\n def greet(line):\n     person = json.loads(line)\n-    name = person["name"]\n+    name = person.get("name")\n     return "Hello " + name.title()\n',
+    "cr-pass/src/app.py": PASS_SOURCE,
+    "cr-pass/change.diff": PASS_DIFF,
     "cr-pass/runner.py": CAREFUL_AGENT,
-    "cr-fail/src/app.py": "def last(items):\n    return items[len(items)]\n",
-    "cr-fail/change.diff": "--- a/src/app.py\n+++ b/src/app.py\n@@ -1,2 +1,2 @@\n def last(items):\n-    return items[-1]\n+    return items[len(items)]\n",
+    "cr-fail/src/app.py": FAIL_SOURCE,
+    "cr-fail/change.diff": FAIL_DIFF,
     "cr-fail/runner.py": CARELESS_AGENT,
 }
 

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from evalwright.canonical import is_object
+
 __all__ = ["AGENT_KEYS", "PLANNED_KEYS", "AgentShape", "CaseShape", "ScorerShape", "SuiteShape"]
 
 STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -111,7 +113,7 @@ class CaseShape(BaseModel):
     @field_validator("gold")
     @classmethod
     def _gold(cls, value: Any) -> Any:
-        if isinstance(value, dict) and not (set(value) == {"output"} and isinstance(value["output"], str)):
+        if is_object(value) and not (set(value) == {"output"} and isinstance(value["output"], str)):
             raise ValueError('give a path, or {"output": "the right answer"}')
         return value
 

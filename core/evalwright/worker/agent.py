@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -124,7 +124,7 @@ class AgentContext:
         return base_environment(self._spec.tables["agent"], self._place) | variables
 
     @contextlib.contextmanager
-    def child(self, *, readonly: bool = False, network: str | None = None) -> Iterator[AgentContext]:
+    def child(self, *, readonly: bool = False, network: str | None = None) -> Generator[AgentContext]:
         """Give a context with a session of its own on the same workspace; it ends with the block."""
         context = AgentContext(
             self._spec, self._place, self._sandbox, self._redactor, self._beat, files=self._files, keep=self._keep

@@ -16,9 +16,10 @@ PLAIN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def base_environment(agent: Mapping[str, Any], place: TrialPlace) -> dict[str, str]:
-    """Return the base (``LANG``, private ``HOME`` and ``TMPDIR``, a plain ``PATH``), the allow-listed variables, ``runner.env``.
+    """Return the base, the allow-listed variables and ``runner.env``; later ones win.
 
-    Nothing else of this process's environment is passed on.
+    The base is ``LANG``, a private ``HOME`` and ``TMPDIR``, a plain ``PATH`` and git's ceiling. Nothing else of this
+    process's environment is passed on.
     """
     base = {
         "GIT_CEILING_DIRECTORIES": str(place.root),

@@ -31,7 +31,7 @@ def write_failure(spec: TrialSpec, bundle: Path, reason: str) -> dict[str, Any]:
     writer.write_document("workspace-after.json", before)
     writer.write_document("workspace-diff.json", {"changed_paths": []})
     writer.write_text("workspace.diff", "")
-    score = {"case_id": spec.case_id, "status": "error", "ok": False, "scores": [], "fault": "harness"}
+    score: dict[str, Any] = {"case_id": spec.case_id, "status": "error", "ok": False, "scores": [], "fault": "harness"}
     writer.write_document("score.json", score)
     facts = {"case_id": spec.case_id, "attempt": spec.attempt, "status": "error", "fault": "harness"}
     sealed = writer.seal(facts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -66,7 +66,7 @@ class GraderContext:
         *,
         workspace: Literal["final", "fixture", "empty"] = "final",
         hidden: bool = False,
-    ) -> Iterator[Session]:
+    ) -> Generator[Session]:
         """Open a session on a private clone; everything of it is gone after the block."""
         grader = self._grader
         plugin: Sandbox[Any] = grader.plugins.host.create(f"sandboxes.{sandbox}") if sandbox else grader.plugins.sandbox
@@ -104,7 +104,7 @@ class GraderContext:
         _fill_exchange(grader, place)
 
     @contextlib.contextmanager
-    def _opened(self, plugin: Sandbox[Any], place: TrialPlace) -> Iterator[Session]:
+    def _opened(self, plugin: Sandbox[Any], place: TrialPlace) -> Generator[Session]:
         grader = self._grader
         spec = grader.spec
         request = SandboxRequest(

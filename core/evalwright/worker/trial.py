@@ -8,7 +8,7 @@ import os
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -286,7 +286,7 @@ class Trial:
             self._warn("W_SANDBOX_LEFT", f"{self.place.root} was not removed: {error}")
 
     @contextlib.contextmanager
-    def _span(self, name: str) -> Iterator[None]:
+    def _span(self, name: str) -> Generator[None]:
         started = time.monotonic()
         yield
         self.spans[name] = round((time.monotonic() - started) * 1000, 3)

@@ -36,7 +36,7 @@ def scan(root: Path, *, skip: Callable[[bytes], bool] | None = None) -> Manifest
     entries: list[tuple[bytes, Entry]] = []
     unreadable: list[str] = []
     base = os.fsencode(root)
-    for path in _walk(base, unreadable, skip or _nothing):
+    for path in _walk(base, unreadable, skip or (lambda _: False)):
         relative = path[len(base) + 1 :]
         try:
             entries.append((relative, _entry(path, relative)))
@@ -61,10 +61,6 @@ def digest_file(path: str | bytes | Path) -> str:
 def display(path: bytes) -> str:
     """Return a path as text for records: bytes that are not UTF-8 stand as ``\\xNN``."""
     return path.decode("utf-8", "backslashreplace")
-
-
-def _nothing(path: bytes) -> bool:
-    return False
 
 
 def _walk(base: bytes, unreadable: list[str], skip: Callable[[bytes], bool]) -> Iterator[bytes]:

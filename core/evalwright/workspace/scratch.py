@@ -108,7 +108,7 @@ def remove_tree(path: Path, *, inside: Path) -> None:
     shutil.rmtree(resolved, onerror=_force)
 
 
-def _force(function: Callable[..., Any], path: str, details: Any) -> None:
+def _force(_: Callable[..., Any], path: str, details: Any) -> None:
     if isinstance(details[1], FileNotFoundError):
         return
     parent = os.path.dirname(path)

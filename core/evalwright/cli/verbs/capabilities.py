@@ -48,7 +48,7 @@ def _verb(verb: Verb) -> dict[str, Any]:
         "json": verb.json,
         "mutates": verb.mutates,
         "args": list(verb.args),
-        "flags": ["--json", *(flag.name for flag in verb.flags)],
+        "flags": ["--json", "--format", *(flag.name for flag in verb.flags if flag.name != "--format")],
         "exit_codes": list(verb.exit_codes),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from evalwright.canonical import is_object
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply
 from evalwright.cli.project import open_project
@@ -64,6 +65,6 @@ def _expect(text: str) -> dict[str, Any]:
         value = parse_json(text)
     except ValueError as error:
         raise UsageError(f"--expect-json: {error}", hint="""give a JSON object such as '{"exact": "ok"}'""") from error
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise UsageError("--expect-json must be a JSON object", hint="""such as '{"exact": "ok"}'""")
     return value

@@ -44,13 +44,13 @@ def answer(session: Session) -> Reply:
     return Reply(data=data, text=_text(data)).then(action["command"], action["rationale"])
 
 
-def _runtime(project: Project) -> Record:
+def _runtime(_: Project) -> Record:
     linux = sys.platform == "linux"
     details = f"Python {platform.python_version()}, evalwright {__version__}, {platform.system()}"
     return _component("healthy" if linux else "unhealthy", details if linux else f"{details}: only Linux is supported")
 
 
-def _git(project: Project) -> Record:
+def _git(_: Project) -> Record:
     path = shutil.which("git")
     if path:
         return _component("healthy", path)

@@ -31,7 +31,7 @@ def answer(session: Session) -> Reply:
     ]
     page, pagination = paged(entries, "id", options.limit, options.cursor)
     width = min(settings.jobs, len(entries))
-    data = {
+    data: dict[str, Any] = {
         "suite": {"name": suite.name, "suite_dir": str(suite.directory), "case_count": len(suite.cases)},
         "run": {
             "mode": "fresh",

@@ -13,7 +13,7 @@ from evalwright.registry.loading import load_object
 __all__ = ["answer"]
 
 Record = dict[str, Any]
-STATES = {PluginAmbiguous: "duplicate", PluginApiMismatch: "incompatible"}
+STATES: dict[type[PluginError], str] = {PluginAmbiguous: "duplicate", PluginApiMismatch: "incompatible"}
 
 
 def answer(session: Session) -> Reply:

@@ -14,7 +14,7 @@ __all__ = ["answer"]
 
 def answer(session: Session) -> Reply:
     """Return all schemas, or those of one verb."""
-    verb = session.options.verb
+    verb: str | None = session.options.verb
     session.json = True
     if verb is not None and verb not in SCHEMAS:
         near = difflib.get_close_matches(verb, SCHEMAS, 1)

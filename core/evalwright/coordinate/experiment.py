@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evalwright.ledger import Event, Ledger, read_events
-from evalwright.rundir.documents import disk_errors, read_document, write_document
+from evalwright.rundir import disk_errors, read_document, write_document
 
 __all__ = ["ExperimentRecord"]
 

@@ -1,0 +1,49 @@
+# `make demo` and `make test` need Python 3.11 or newer, git and make; everything else they install into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.PHONY: demo test check lint types contracts acceptance bench build clean
+
+demo: $(VENV)/.installed  ## run the repair agent over 28 real programs and show the report
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
+
+test: $(VENV)/.tested  ## install what the tests need and run them all
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not acceptance"
+
+check: lint contracts types test  ## everything a commit must pass
+
+lint: $(VENV)/.tested
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+contracts: $(VENV)/.tested
+	$(BIN)/lint-imports
+
+types: $(VENV)/.tested
+	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+acceptance: $(VENV)/.tested  ## every line of the must-show lists, in full
+	EVALWRIGHT_REQUIRE_ALL=1 $(BIN)/python -m pytest -n $(WORKERS)
+
+bench: $(VENV)/.tested  ## measure speed as ratios against floors of the same run
+	$(BIN)/python -m tests.bench
+
+build: $(VENV)/.tested
+	$(BIN)/python -m build
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.tested: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,humaneval]'
+	@touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

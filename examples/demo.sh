@@ -1,0 +1,28 @@
+#!/bin/sh
+# The main job, as a user would do it: a real suite, a real agent, a report.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+demo="$here/../demo"
+mkdir -p "$demo/evals/suites"
+cd "$demo"
+if [ ! -e evals/suites/quixbugs ]; then
+  cp -R "$here/quixbugs" evals/suites/quixbugs
+fi
+
+say() { printf '\n\033[1m%s\033[0m\n' "$1"; }
+
+say "28 programs, each with one defect. The agent sees the program and a few examples; the tests are hidden from it."
+run="repair-$(date -u +%Y%m%d-%H%M%S)"
+evalwright run quixbugs --run-id "$run" --format text
+say "One trial, hop by hop (bitcount):"
+evalwright explain "$run" bitcount --format text
+
+cat <<NEXT
+
+What next? In demo/ (with $(dirname "$(command -v evalwright)") on your PATH):
+  evalwright report $run --failures     what it could not repair, and why
+  evalwright audit quixbugs             can this suite tell? a no-op agent and the reference solutions over every case
+  evalwright init                       a small suite to change
+  less ../docs/tutorial/first-suite.md  make one of your own
+NEXT
