@@ -63,7 +63,7 @@ def _case_of(problem: _Problem) -> Iterator[Imported]:
             "id": case_id,
             "task": _TASK.format(function=problem.entry_point, prompt=problem.prompt),
             "workspace": f"fixtures/{case_id}",
-            "expect": {"tests": {"pass_to_pass": ["check"]}},
+            "expect": {"tests": {"fail_to_pass": ["check"]}},
             "hidden": f"hidden/{case_id}",
             "gold": f"gold/{case_id}",
             "tags": ["humaneval"],

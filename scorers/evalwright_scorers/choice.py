@@ -61,6 +61,11 @@ class Choice(Scorer[ChoiceConfig]):
             raise TrialError("expectation_incomplete", "expect.choice and the scorer's entry name no target or no choices")
         return _judged(Labels(wanted.choices).read(trial.output), wanted.target)
 
+    def solution(self, expect: Mapping[str, Any]) -> str | None:
+        """Return the target's label as a declared answer."""
+        wanted = table(expect, "choice", self.config)
+        return None if wanted.target is None else f"Answer: {wanted.target}"
+
 
 def _judged(answers: tuple[str, ...], target: str) -> Score:
     if answers == (target,):

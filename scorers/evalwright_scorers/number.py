@@ -76,6 +76,11 @@ class Number(Scorer[NumberConfig]):
             return Score.failed({"why": "unreadable number", "answer": answer.text})
         return _judged(answer, target, wanted)
 
+    def solution(self, expect: Mapping[str, Any]) -> str | None:
+        """Return the target, unless a pattern says where in a text the number must stand."""
+        wanted = table(expect, "number", self.config)
+        return None if wanted.target is None or wanted.extract not in ("last", "whole") else str(wanted.target)
+
 
 def _judged(answer: Reading, target: Reading, wanted: NumberConfig) -> Score:
     metrics = _metrics(answer)

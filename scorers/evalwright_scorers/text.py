@@ -43,6 +43,11 @@ class Exact(Scorer[ExactConfig]):
         same = trial.output == expected(trial.expect, "exact", self.config)
         return Score.passed() if same else Score.failed()
 
+    def solution(self, expect: Mapping[str, Any]) -> str | None:
+        """Return the expected text."""
+        text: str | None = expected(expect, "exact", self.config)
+        return text
+
 
 class ContainsConfig(BaseModel, extra="forbid", frozen=True, strict=True):
     """The texts that every case expects unless it names its own."""
@@ -70,6 +75,10 @@ class Contains(Scorer[ContainsConfig]):
         """List the texts that are missing."""
         values = expected(trial.expect, "text_contains", self.config)
         return Score.decided(tuple({"why": "missing text", "value": value} for value in values if value not in trial.output))
+
+    def solution(self, expect: Mapping[str, Any]) -> str | None:
+        """Return all expected texts, a line each."""
+        return "\n".join(expected(expect, "text_contains", self.config))
 
 
 class RegexConfig(BaseModel, extra="forbid", frozen=True, strict=True):

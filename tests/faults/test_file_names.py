@@ -188,8 +188,7 @@ BAD_PATHS = ("/etc", "..", "../..", "fixtures/../..", ".", "", "fixtures\\w", "f
 def test_path_that_leaves_the_suite_is_refused(project: Project, key: str, path: str) -> None:
     records = records_of(project.suite(cases=[case(**{key: path})]))
     assert {record["code"] for record in records} == {"E_CASE_INVALID"}
-    assert {record["line"] for record in records} == {1}
-    assert any(record.get("key") == key for record in records)
+    assert any((record.get("key"), record.get("line")) == (key, 1) for record in records)
 
 
 @pytest.mark.parametrize("path", [*BAD_PATHS, "fixtures"])
@@ -202,7 +201,7 @@ def test_cases_path_that_leaves_the_suite_is_refused(project: Project, path: str
 @pytest.mark.parametrize("path", BAD_PATHS)
 def test_agent_file_that_leaves_the_suite_is_refused(project: Project, path: str) -> None:
     directory = project.suite(cases=[case()], runner={"argv": ["true"], "files": [path]})
-    assert [record["key"] for record in records_of(directory)] == ["runner.files"]
+    assert "runner.files" in [record.get("key") for record in records_of(directory)]
 
 
 @pytest.mark.parametrize(("key", "path"), [("workspace", "a.file"), ("hidden", "a.file"), ("gold", "a.file"), ("diff", "fixtures/w")])

@@ -161,8 +161,8 @@ def _totals(reports: Sequence[Projection]) -> dict[str, int]:
 
 def _stable(reports: Sequence[Projection]) -> int:
     """Return how many cases passed in every repeat of the gold."""
-    passed = [{case.id for case in report.cases if case.ok} for report in reports]
-    return len(set.intersection(*passed)) if passed else 0
+    passed: list[set[str]] = [{case.id for case in report.cases if case.ok} for report in reports]
+    return len(passed[0].intersection(*passed[1:])) if passed else 0
 
 
 def _problem(case: str, kind: str, why: str) -> Record:

@@ -25,7 +25,10 @@ Warnings = list[dict[str, Any]]
 
 
 class Session:
-    """What a verb needs of the outside: its options, whether a person reads, and a place for warnings."""
+    """What a verb needs of the outside: its options, whether a person reads, and a place for warnings.
+
+    Codes in ``unspoken`` stand in the envelope, but no person is told again.
+    """
 
     def __init__(self, verb: str, options: argparse.Namespace, words: list[str]) -> None:
         self.verb = verb
@@ -33,6 +36,7 @@ class Session:
         self.argv = ["evalwright", verb, *words]
         self.environment = os.environ
         self.warnings: Warnings = []
+        self.unspoken: set[str] = set()
         wanted = getattr(options, "format", None)
         self.json: bool = options.json or wanted == "json" or (wanted not in RAW_FORMATS and not sys.stdout.isatty())
 
@@ -61,6 +65,8 @@ def dispatch(words: list[str]) -> int:
         if verb not in VERBS:
             raise unknown_verb(verb, rest)
         session = Session(verb, parse(verb, rest), rest)
+        if session.options.no_color:
+            os.environ["NO_COLOR"] = "1"
         reply = _verb(verb)(session)
     except BrokenPipeError:
         raise
@@ -71,7 +77,8 @@ def dispatch(words: list[str]) -> int:
         reply = _defect(error)
     if session:
         reply.warnings = session.warnings + reply.warnings
-    _print(reply, as_json=session.json if session else "--json" in flags or not sys.stdout.isatty(), started=started)
+    as_json = session.json if session else "--json" in flags or not sys.stdout.isatty()
+    _print(reply, as_json=as_json, started=started, unspoken=session.unspoken if session else set())
     return reply.exit_code
 
 
@@ -96,7 +103,7 @@ def _foreign(verb: str) -> Callable[[list[str]], int] | None:
     return function
 
 
-def _print(reply: Reply, *, as_json: bool, started: float) -> None:
+def _print(reply: Reply, *, as_json: bool, started: float, unspoken: set[str]) -> None:
     if reply.errors:
         for record in reply.errors:
             sys.stderr.write(_error_text(record))
@@ -105,7 +112,7 @@ def _print(reply: Reply, *, as_json: bool, started: float) -> None:
     if as_json and reply.body is None:
         sys.stdout.write(envelope(reply, started) + "\n")
         return
-    for warning in reply.warnings:
+    for warning in [record for record in reply.warnings if record["code"] not in unspoken]:
         sys.stderr.write(f"warning: {warning['message']} ({warning['code']})\n")
     if not reply.errors:
         sys.stdout.write(reply.text if reply.body is None else reply.body)

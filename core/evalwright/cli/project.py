@@ -37,6 +37,8 @@ class Project:
         if notice:
             self.session.warn("W_SUITE_SHADOWED", notice)
         checked = load_suite(directory)
+        if checked.suite.acknowledged or self.settings.acknowledge_unsandboxed_runner:
+            self.session.unspoken.add("W_UNSANDBOXED_RUNNER")
         for warning in checked.warnings:
             self.session.warn(warning["code"], warning["message"])
         return checked

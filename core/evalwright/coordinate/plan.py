@@ -30,6 +30,7 @@ class Plan:
     plugins: tuple[Loaded, ...]
     timeout: float | None
     keep_workspace: str
+    workspaces: Path | None
     arm: str = "default"
     repeat: int = 1
 
@@ -78,6 +79,7 @@ class Plan:
             timeout=self.timeout if self.timeout is not None else case.timeout or self.suite.agent.timeout,
             keep_workspace=self.keep_workspace,
             store=str(store),
+            workspaces=str(self.workspaces.resolve()) if self.workspaces else None,
             suite_directory=str(snapshot),
         )
 
@@ -121,6 +123,7 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
         plugins=plugins,
         timeout=settings.timeout,
         keep_workspace=settings.keep_workspace,
+        workspaces=settings.workspaces,
     )
 
 

@@ -17,7 +17,7 @@ class TrialSpec:
     ``case`` is the view that the runner may see; ``gold_digest`` names the tree with the full cases and hidden files,
     which is opened only after every process of the agent is dead. ``tables`` holds the resolved plugin tables
     (``runner``, ``agent``, ``sandbox``, ``scorers``); environment variables appear by name only. ``store`` is the content
-    store's path where workers share a file system, else ``None``.
+    store's path where workers share a file system, else ``None``; ``workspaces`` where the user wants trials to live.
     """
 
     schema_version: int = 1
@@ -41,6 +41,7 @@ class TrialSpec:
     keep_workspace: str = "none"
     seed: int = 0
     store: str | None = None
+    workspaces: str | None = None
     suite_directory: str | None = None
 
     def to_bytes(self) -> bytes:

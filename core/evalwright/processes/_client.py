@@ -27,7 +27,7 @@ CHUNK_BYTES = 1 << 16
 PIPE_BYTES = 1 << 18
 ASK_SECONDS = 0.25
 DRAIN_SECONDS = 1.0
-LOST_SECONDS = 10.0
+LOST_SECONDS = 30.0
 SIGNAL_LIMITS = {signal.SIGXCPU: "cpu_limit", signal.SIGXFSZ: "file_size_limit"}
 
 

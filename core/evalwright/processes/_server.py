@@ -24,8 +24,10 @@ from typing import Any, NoReturn
 
 PR_SET_CHILD_SUBREAPER = 36
 SETTLE_SECONDS = 0.2
-SWEEP_SECONDS = 5.0
+SWEEP_SECONDS = 10.0
 TICK_SECONDS = 0.005
+STORM = 500
+REAPED_AT_ONCE = 1000
 DESCRIPTORS = 5
 LIMITS = {
     "cpu_seconds": resource.RLIMIT_CPU,
@@ -86,30 +88,45 @@ class Family:
         return descendants([pid for pid in children_of(os.getpid()) if pid not in self.spared])
 
     def reap(self) -> None:
-        """Collect the exit status of every child that has ended."""
+        """Collect the exit status of children that have ended; bounded, since a fork storm never runs out of them."""
         with contextlib.suppress(ChildProcessError):
-            while True:
+            for _ in range(REAPED_AT_ONCE):
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
                 self.statuses[pid] = status
 
+    def signal_groups(self, signum: int, seen: set[int]) -> bool:
+        """Signal the process groups of everything not in ``seen`` yet; tell whether there was anything.
+
+        One call reaches a whole group at once, however fast it forks. A group of a descendant holds only descendants: the
+        command leads a session of its own, and a group never crosses a session.
+        """
+        fresh = [pid for pid in self.living() if pid not in seen]
+        seen.update(fresh)
+        groups: set[int] = set()
+        for pid in fresh:
+            with contextlib.suppress(OSError):
+                groups.add(os.getpgid(pid))
+        for group in groups - {os.getpgid(0)}:
+            with contextlib.suppress(OSError):
+                os.killpg(group, signum)
+        send_all(fresh, signum)
+        return bool(fresh)
+
     def sweep(self) -> tuple[set[int], int]:
-        """Kill until nothing lives: stop first, so that a fork storm cannot outrun the kill.
+        """Stop the whole tree until nothing new appears, then kill until nothing lives.
 
         Return the processes that were killed, and how many outlived even that.
         """
         seen: set[int] = set()
         give_up = time.monotonic() + SWEEP_SECONDS
-        while living := self.living():
-            fresh = [pid for pid in living if pid not in seen]
-            seen.update(living)
-            if fresh:
-                send_all(fresh, signal.SIGSTOP)
-                continue
-            send_all(living, signal.SIGKILL)
+        while self.signal_groups(signal.SIGSTOP, seen) and time.monotonic() < give_up:
+            pass
+        give_up = time.monotonic() + SWEEP_SECONDS
+        while self.signal_groups(signal.SIGKILL, set()):
             if time.monotonic() > give_up:
-                return seen, len(living)
+                return seen, len(self.living())
             time.sleep(TICK_SECONDS / 5)
         return seen, 0
 
@@ -190,9 +207,11 @@ class Supervisor:
                     return self.terminate()
 
     def terminate(self) -> None:
-        """Ask the whole tree to end and wait for it during the grace time."""
-        send_all(self.family.living(), signal.SIGTERM)
-        self.family.wait_gone(self.request["grace"])
+        """Ask the whole tree to end and wait for it during the grace time, unless it is a fork storm."""
+        seen: set[int] = set()
+        self.family.signal_groups(signal.SIGTERM, seen)
+        if len(seen) < STORM:
+            self.family.wait_gone(self.request["grace"])
 
     def abandon(self) -> NoReturn:
         """Kill everything at once: the harness is gone."""

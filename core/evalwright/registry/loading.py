@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 from evalwright.canonical import digest_bytes
 from evalwright.errors import PluginApiMismatch, PluginBroken, PluginInvalid, PluginNotFound
@@ -129,11 +129,12 @@ class Registry:
             raise PluginInvalid(
                 f'"{reference}" ({origin}) is not a {kind}', hint=f"inherit from evalwright.interfaces.{base.__name__}"
             )
-        _check_api(kind, reference, origin, cls)
+        plugin = cast(type[Plugin[Any]], cls)
+        _check_api(kind, reference, origin, plugin)
         missing = sorted(getattr(cls, "__abstractmethods__", ()))
         if missing:
             raise PluginInvalid(f'"{reference}" ({origin}) lacks {", ".join(missing)}', hint="implement what is missing")
-        return Loaded(kind=kind, reference=reference, cls=cls, distribution=distribution, version=version)
+        return Loaded(kind=kind, reference=reference, cls=plugin, distribution=distribution, version=version)
 
 
 def _check_api(kind: str, reference: str, origin: str, cls: type[Plugin[Any]]) -> None:

@@ -70,13 +70,15 @@ class GraderContext:
         """Open a session on a private clone; everything of it is gone after the block."""
         grader = self._grader
         plugin: Sandbox[Any] = grader.plugins.host.create(f"sandboxes.{sandbox}") if sandbox else grader.plugins.sandbox
-        place = grader.runtime.scratch.place(grader.runtime.tree(grader.store, grader.spec.fixture_digest).total_bytes)
+        place = grader.runtime.scratch(grader.spec).place(
+            grader.runtime.tree(grader.store, grader.spec.fixture_digest).total_bytes
+        )
         try:
             self._fill(place, workspace, hidden=hidden)
             with self._opened(plugin, place) as session:
                 yield session
         finally:
-            grader.runtime.scratch.discard(place)
+            grader.runtime.scratch(grader.spec).discard(place)
 
     def environment(self, session: Session) -> Mapping[str, str]:
         """Return the environment of a grader's command; ``CASE_FILE`` is the full case."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -67,9 +66,8 @@ class Runtime:
     """The shared state of one process. Thread-safe."""
 
     def __init__(self) -> None:
-        chosen = os.environ.get("EVALWRIGHT_WORKSPACES") or os.environ.get("EVALCTL_WORKSPACES")
-        self.scratch = Scratch(Path(chosen).resolve() if chosen else None)
         self._lock = threading.Lock()
+        self._scratch: dict[str | None, Scratch] = {}
         self._plugins: dict[str, Plugins] = {}
         self._trees: dict[str, Manifest] = {}
         self._cases: dict[str, dict[str, dict[str, Any]]] = {}
@@ -81,6 +79,13 @@ class Runtime:
             if key not in self._plugins:
                 self._plugins[key] = Plugins(spec.tables, Path(spec.suite_directory or "."))
             return self._plugins[key]
+
+    def scratch(self, spec: TrialSpec) -> Scratch:
+        """Return the scratch directories at the place that the spec wants."""
+        with self._lock:
+            if spec.workspaces not in self._scratch:
+                self._scratch[spec.workspaces] = Scratch(Path(spec.workspaces) if spec.workspaces else None)
+            return self._scratch[spec.workspaces]
 
     def store(self, spec: TrialSpec, given: Store | None) -> DirectoryStore:
         """Return the store of a trial as a directory of this machine."""
@@ -114,7 +119,9 @@ class Runtime:
             for plugins in self._plugins.values():
                 plugins.close()
             self._plugins.clear()
-        self.scratch.close()
+            for scratch in self._scratch.values():
+                scratch.close()
+            self._scratch.clear()
 
 
 def _by_id(data: bytes) -> dict[str, dict[str, Any]]:

@@ -54,7 +54,7 @@ class Trial:
             directory = bundle or Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="evalwright-bundle-")))
             self.bundle = BundleWriter(directory)
             self.before = self.runtime.tree(self.store, self.spec.fixture_digest)
-            self.place = self.runtime.scratch.place(self.before.total_bytes)
+            self.place = self.runtime.scratch(self.spec).place(self.before.total_bytes)
             cleanup.callback(self._discard)
             result = self._carry_out()
             if bundle is None and "digests" in result:
@@ -281,7 +281,7 @@ class Trial:
 
     def _discard(self) -> None:
         try:
-            self.runtime.scratch.discard(self.place)
+            self.runtime.scratch(self.spec).discard(self.place)
         except OSError as error:
             self._warn("W_SANDBOX_LEFT", f"{self.place.root} was not removed: {error}")
 

@@ -1,0 +1,73 @@
+"""What the checks of a sandbox share: sessions opened and ended as the core does it, and commands that carry a mark."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from evalwright.interfaces import Command, Deadline, Host, Sandbox, SandboxRequest, Session
+from evalwright.model import Completed
+from evalwright.testing._contract import Contract
+from evalwright.testing._processes import MARK, marked
+
+__all__ = ["TIMEOUT", "SandboxPlace"]
+
+TIMEOUT = 30.0
+END_SECONDS = 30.0
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class SandboxPlace(Contract[Sandbox[Any]]):
+    """The hooks of the sandbox contract, and what its checks use."""
+
+    kind = "sandbox"
+
+    def make(self, host: Host) -> Sandbox[Any]:
+        """Return a new sandbox. Commands need ``/bin/sh`` and the usual small programs inside."""
+        raise NotImplementedError(f"{type(self).__name__} overrides make(self, host)")
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the case's own ``sandbox`` table, for a sandbox with a ``CaseConfig``."""
+        return {}
+
+    def processes(self, mark: str) -> list[int]:
+        """Return what still runs of the commands that carry a mark; override it when they do not run under this kernel."""
+        return marked(mark)
+
+    def request(self, place: Path, **fields: Any) -> SandboxRequest:
+        """Return a request with new directories below ``place``."""
+        root = place / secrets.token_hex(4)
+        for name in ("w", "x"):
+            (root / name).mkdir(parents=True, mode=0o700)
+        values: dict[str, Any] = {"owner": f"run/{root.name}/1", "options": self.options()}
+        return SandboxRequest(workspace=root / "w", exchange=root / "x", **(values | fields))
+
+    @contextlib.contextmanager
+    def opened(self, sandbox: Sandbox[Any], place: Path, **fields: Any) -> Iterator[Session]:
+        """Give a session; it is killed, collected and destroyed after the block, however that ends."""
+        session = sandbox.open(self.request(place, **fields))
+        try:
+            yield session
+        finally:
+            end(session)
+
+    @contextlib.contextmanager
+    def session(self, place: Path, **fields: Any) -> Iterator[Session]:
+        """Give a session of a new sandbox."""
+        with self.made() as sandbox, self.opened(sandbox, place, **fields) as session:
+            yield session
+
+    def sh(self, session: Session, script: str, *, mark: str = "", timeout: float | None = TIMEOUT, **fields: Any) -> Completed:
+        """Run a shell script."""
+        env = {"PATH": PATH, "LC_ALL": "C", **({MARK: mark} if mark else {})}
+        return session.execute(Command(argv=["/bin/sh", "-c", script], env=env, timeout=timeout, **fields))
+
+
+def end(session: Session) -> None:
+    """End a session as the core does it: kill, collect, destroy; a later step is done although an earlier one failed."""
+    with contextlib.ExitStack() as steps:
+        for step in (session.destroy, session.collect, session.kill):
+            steps.callback(step, Deadline.after(END_SECONDS))
