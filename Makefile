@@ -30,7 +30,7 @@ acceptance: $(VENV)/.tested  ## every line of the must-show lists, in full
 	EVALWRIGHT_REQUIRE_ALL=1 $(BIN)/python -m pytest -n $(WORKERS)
 
 bench: $(VENV)/.tested  ## measure speed as ratios against floors of the same run
-	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench $(ROW)
 
 build: $(VENV)/.tested
 	$(BIN)/python -m build

@@ -54,7 +54,8 @@ def canonical_json(value: Any) -> str:
         keys = sorted(fields, key=_utf16)
         return "{" + ",".join(f"{_string(key)}:{canonical_json(fields[key])}" for key in keys) + "}"
     if isinstance(value, Sequence):
-        return "[" + ",".join(canonical_json(item) for item in cast(Sequence[Any], value)) + "]"
+        items: Sequence[Any] = value
+        return "[" + ",".join(canonical_json(item) for item in items) + "]"
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 

@@ -8,7 +8,6 @@ import keyword
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -126,6 +125,8 @@ def _error_text(record: dict[str, Any]) -> str:
 def _defect(error: Exception) -> Reply:
     """Return the answer for a defect of ours: one line, and the traceback on request."""
     if os.environ.get("EVALWRIGHT_DEBUG"):
+        import traceback
+
         sys.stderr.write("".join(traceback.format_exception(error)))
     record = {
         "code": "E_INTERNAL",

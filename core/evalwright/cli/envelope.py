@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from evalwright import __version__
@@ -19,21 +16,31 @@ __all__ = ["Reply", "envelope", "paged"]
 Record = dict[str, Any]
 
 
-@dataclass(kw_only=True)
 class Reply:
     """A verb's answer. ``text`` is for people; ``body`` is a raw document that is printed in every mode.
 
-    ``commands`` are paste-ready next steps ``{command, rationale}``; ``pagination`` goes into ``meta``.
+    ``commands`` are paste-ready next steps ``{command, rationale}``; ``pagination`` goes into ``meta``. A plain class, since
+    importing ``dataclasses`` would cost more than a verb that answers from literals.
     """
 
-    data: Any
-    text: str = ""
-    body: str | None = None
-    exit_code: int = 0
-    warnings: list[Record] = field(default_factory=list[Record])
-    commands: list[Record] = field(default_factory=list[Record])
-    errors: list[Record] = field(default_factory=list[Record])
-    pagination: Record | None = None
+    def __init__(
+        self,
+        *,
+        data: Any,
+        text: str = "",
+        body: str | None = None,
+        exit_code: int = 0,
+        errors: list[Record] | None = None,
+        pagination: Record | None = None,
+    ) -> None:
+        self.data = data
+        self.text = text
+        self.body = body
+        self.exit_code = exit_code
+        self.errors = errors or []
+        self.warnings: list[Record] = []
+        self.commands: list[Record] = []
+        self.pagination = pagination
 
     def then(self, command: str, rationale: str) -> Reply:
         """Add a next step and return self."""
@@ -46,7 +53,7 @@ def envelope(reply: Reply, started: float) -> str:
     ok = not reply.errors
     data = finite(reply.data) if ok else None
     meta: Record = {
-        "request_id": f"req_{secrets.token_hex(10)}",
+        "request_id": f"req_{os.urandom(10).hex()}",
         "ts_iso": _timestamp(os.environ),
         "data_hash": digest_json(data) if ok else None,
         "contract_version": CONTRACT_VERSION,
@@ -83,5 +90,5 @@ def paged(entries: list[Any], key: str, limit: int | None, cursor: str | None) -
 
 def _timestamp(environment: Mapping[str, str]) -> str:
     epoch = environment.get("SOURCE_DATE_EPOCH", "")
-    moment = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() and len(epoch) < 12 else datetime.now(UTC)
-    return moment.isoformat().replace("+00:00", "Z")
+    seconds = float(epoch) if epoch.isdecimal() and len(epoch) < 12 else time.time()
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1e6):06d}Z"

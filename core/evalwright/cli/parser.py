@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -46,7 +45,7 @@ def parse(verb: str, words: list[str]) -> argparse.Namespace:
 
 def unknown_verb(verb: str, words: list[str]) -> UnknownCommand:
     """Return the error for a verb that nobody offers."""
-    near = difflib.get_close_matches(verb, VERBS, 1)
+    near = _nearest(verb, VERBS)
     return UnknownCommand(
         f"unknown command {verb!r}",
         hint=f"did you mean {near[0]}?" if near else "see: evalwright --help",
@@ -61,7 +60,7 @@ def _unexpected(verb: str, words: list[str], word: str, flags: Iterable[str]) ->
         return UsageError(f"{verb}: unexpected argument {word!r}", hint=f"usage: {usage(verb, VERBS[verb])}")
     name = word.partition("=")[0]
     known = sorted({*flags, *GLOBAL_FLAGS})
-    near = difflib.get_close_matches(name, known, 1)
+    near = _nearest(name, known)
     corrected = " ".join(["evalwright", verb, *(w.replace(name, near[0], 1) for w in words)]) if near else None
     return UnknownFlag(
         f"{verb} has no flag {name}",
@@ -70,6 +69,12 @@ def _unexpected(verb: str, words: list[str], word: str, flags: Iterable[str]) ->
         corrected_command=corrected,
         valid_values=known,
     )
+
+
+def _nearest(word: str, known: Iterable[str]) -> list[str]:
+    import difflib
+
+    return difflib.get_close_matches(word, list(known), 1)
 
 
 def _add_argument(parser: argparse.ArgumentParser, arg: str) -> None:

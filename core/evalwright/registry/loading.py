@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, cast
+from typing import Any
 
 from evalwright.canonical import digest_bytes
 from evalwright.errors import PluginApiMismatch, PluginBroken, PluginInvalid, PluginNotFound
@@ -129,7 +129,7 @@ class Registry:
             raise PluginInvalid(
                 f'"{reference}" ({origin}) is not a {kind}', hint=f"inherit from evalwright.interfaces.{base.__name__}"
             )
-        plugin = cast(type[Plugin[Any]], cls)
+        plugin: type[Plugin[Any]] = cls
         _check_api(kind, reference, origin, plugin)
         missing = sorted(getattr(cls, "__abstractmethods__", ()))
         if missing:

@@ -13,7 +13,7 @@ MARK = "EVALWRIGHT_CONTRACT_MARK"
 
 
 def marked(mark: str) -> list[int]:
-    """Return the living processes that were started with ``EVALWRIGHT_CONTRACT_MARK=mark``, in whatever session or namespace."""
+    """Return the living processes whose environment holds the mark, in whatever session or namespace they are."""
     wanted = f"{MARK}={mark}".encode()
     found: list[int] = []
     for entry in Path("/proc").iterdir():

@@ -52,8 +52,12 @@ class CommandChecks(SandboxPlace):
     def test_output_is_shown_while_it_comes(self, tmp_path: Path) -> None:
         """``on_output`` gets every chunk with the name of its stream."""
         shown: list[tuple[str, bytes]] = []
+
+        def show(name: str, data: bytes) -> None:
+            shown.append((name, data))
+
         with self.session(tmp_path) as session:
-            self.sh(session, "printf out; printf err >&2", on_output=lambda name, data: shown.append((name, data)))
+            self.sh(session, "printf out; printf err >&2", on_output=show)
         assert b"".join(data for name, data in shown if name == "stdout") == b"out"
         assert b"".join(data for name, data in shown if name == "stderr") == b"err"
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from evalwright.interfaces import Deadline, Session
-from evalwright.model import Completed
 from evalwright.testing._contract import since
 from evalwright.testing._sandbox_place import SandboxPlace, end
 from evalwright.testing._waiting import soon, within
@@ -86,8 +86,8 @@ class EndingChecks(SandboxPlace):
         mark = secrets.token_hex(8)
         with self.made() as sandbox:
             session = sandbox.open(self.request(tmp_path))
+            call = self._started(session, mark)
             try:
-                call = self._started(session, mark)
                 raise InterruptedError("the runner failed")
             except InterruptedError:
                 within(SLACK, lambda: end(session), "kill, collect and destroy")
@@ -127,13 +127,14 @@ class EndingChecks(SandboxPlace):
 
     def _started(self, session: Session, mark: str) -> threading.Thread:
         """Run the family in a thread; return when its processes are there."""
-        ready, ended = threading.Event(), list[Completed]()
+        ready = threading.Event()
+
+        def shown(name: str, data: bytes) -> None:
+            ready.set()
 
         def carry_out() -> None:
-            try:
-                ended.append(self.sh(session, FAMILY, mark=mark, timeout=60.0, grace=0.2, on_output=lambda *_: ready.set()))
-            except Exception:  # noqa: S110  # a sandbox may raise when it is killed; what counts is that nothing is left
-                pass
+            with contextlib.suppress(Exception):  # it may raise when it is killed; what counts is that nothing is left
+                self.sh(session, FAMILY, mark=mark, timeout=60.0, grace=0.2, on_output=shown)
 
         thread = threading.Thread(target=carry_out, daemon=True)
         thread.start()
@@ -142,7 +143,10 @@ class EndingChecks(SandboxPlace):
         return thread
 
     def _sees(self, mark: str, seen: list[int]) -> Callable[[str, bytes], None]:
-        return lambda *_: seen.extend(self.processes(mark))
+        def shown(name: str, data: bytes) -> None:
+            seen.extend(self.processes(mark))
+
+        return shown
 
     def _assert_seen_and_gone(self, mark: str, seen: list[int]) -> None:
         assert seen, "the command's processes cannot be seen; override processes()"

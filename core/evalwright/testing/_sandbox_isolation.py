@@ -107,12 +107,16 @@ class IsolationChecks(SandboxPlace):
                 port = taken.getsockname()[1]
                 taken.close()
                 reached: list[bool] = []
+
+                def reach(name: str, data: bytes) -> None:
+                    reached.append(soon(lambda: _reachable(session.address(port))))
+
                 server = f"exec {self.python} -u -m http.server {port} --bind 0.0.0.0"
                 self.sh(
                     session,
                     server,
                     timeout=20.0,
-                    on_output=lambda *_: reached.append(soon(lambda: _reachable(session.address(port)))),
+                    on_output=reach,
                     canceled=lambda: bool(reached),
                 )
         assert reached, "the server inside did not start"

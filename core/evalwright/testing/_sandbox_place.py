@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ class SandboxPlace(Contract[Sandbox[Any]]):
         return SandboxRequest(workspace=root / "w", exchange=root / "x", **(values | fields))
 
     @contextlib.contextmanager
-    def opened(self, sandbox: Sandbox[Any], place: Path, **fields: Any) -> Iterator[Session]:
+    def opened(self, sandbox: Sandbox[Any], place: Path, **fields: Any) -> Generator[Session]:
         """Give a session; it is killed, collected and destroyed after the block, however that ends."""
         session = sandbox.open(self.request(place, **fields))
         try:
@@ -55,7 +55,7 @@ class SandboxPlace(Contract[Sandbox[Any]]):
             end(session)
 
     @contextlib.contextmanager
-    def session(self, place: Path, **fields: Any) -> Iterator[Session]:
+    def session(self, place: Path, **fields: Any) -> Generator[Session]:
         """Give a session of a new sandbox."""
         with self.made() as sandbox, self.opened(sandbox, place, **fields) as session:
             yield session

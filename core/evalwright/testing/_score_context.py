@@ -6,7 +6,7 @@ import contextlib
 import secrets
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -54,7 +54,7 @@ class FakeScoreContext:
         *,
         workspace: Literal["final", "fixture", "empty"] = "final",
         hidden: bool = False,
-    ) -> Iterator[Session]:
+    ) -> Generator[Session]:
         """Open a session on a private clone, which is removed after the block."""
         self.opened += 1
         root = self._place / f"session-{secrets.token_hex(4)}"

@@ -90,9 +90,7 @@ class ImporterContract(Contract[Importer[Any]]):
         refused = [item for item in items if isinstance(item, Unsupported)]
         assert all(item.what.strip() and item.why.strip() for item in refused)
         cases = sum(isinstance(item, ImportedCase) for item in items)
-        assert self.records in (None, cases + len(refused)), (
-            f"{self.records} records gave {cases} cases, {len(refused)} refusals"
-        )
+        assert self.records in (None, cases + len(refused)), f"{self.records} records, {cases} cases, {len(refused)} refusals"
 
     @since("1.0")
     def test_reading_twice_describes_the_same(self, tmp_path: Path) -> None:

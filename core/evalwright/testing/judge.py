@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import pytest
@@ -83,7 +84,7 @@ class JudgeContract(Contract[Judge[Any]]):
                 repr(judge.ask(self.question(), Deadline.after(SECONDS))),
             ]
         for kind in replies:
-            with self.made(lambda host, kind=kind: self.make_bad(host, kind)) as judge:
+            with self.made(partial(self._make_bad, kind)) as judge:
                 try:
                     judge.ask(self.question(), Deadline.after(SECONDS))
                 except Exception as error:
@@ -111,7 +112,10 @@ class JudgeContract(Contract[Judge[Any]]):
 
             assert within(SECONDS, ask, "ask with a deadline of now")
 
+    def _make_bad(self, reply: BadReply, host: Host) -> Judge[Any]:
+        return self.make_bad(host, reply)
+
     def _assert_raises(self, reply: BadReply, error: type[JudgeError]) -> None:
-        with self.made(lambda host: self.make_bad(host, reply)) as judge, pytest.raises(JudgeError) as caught:
+        with self.made(partial(self._make_bad, reply)) as judge, pytest.raises(JudgeError) as caught:
             within(SECONDS, lambda: judge.ask(self.question(), Deadline.after(SECONDS / 2)), "ask")
         assert type(caught.value) is error, f"a reply that is {reply} raised {caught.value!r}; raise {error.__name__}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ class QueueContract(Contract[Queue[Any]]):
         raise NotImplementedError(f"{type(self).__name__} overrides make(self, host)")
 
     @contextlib.contextmanager
-    def queue(self) -> Iterator[Queue[Any]]:
+    def queue(self) -> Generator[Queue[Any]]:
         """Give a started queue; what its workers share in this process is released after the block."""
         try:
             with self.made() as queue:
@@ -160,7 +160,7 @@ def _outcomes(queue: Queue[Any], count: int) -> list[Outcome]:
 
 
 def _finished(run: RunDirectory) -> Counter[str]:
-    return Counter(event.data["case"] for event in read_events(run.ledger) if event.type == "TRIAL_FINISHED")
+    return Counter(event["data"]["case"] for event in read_events(run.ledger) if event["type"] == "TRIAL_FINISHED")
 
 
 def _given(queue: Queue[Any]) -> type[Queue[Any]]:

@@ -6,13 +6,13 @@ import contextlib
 import copy
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from evalwright.errors import EvalwrightError, TrialError
-from evalwright.interfaces import Host, JudgeReply, ScoreContext, Scorer
+from evalwright.interfaces import Host, JudgeReply, JudgeRequest, ScoreContext, Scorer
 from evalwright.model import Score, ScoredTrial
 from evalwright.registry import model_problems
 from evalwright.testing._contract import Contract, since
@@ -37,6 +37,9 @@ ODD_OUTPUTS: Sequence[str] = (
 )
 
 
+NO_EXPECTATION: Mapping[str, Any] = {}
+
+
 class ScorerContract(Contract[Scorer[Any]]):
     """What every scorer promises. Override ``make`` and ``expect``, and ``right`` and ``wrong``.
 
@@ -50,6 +53,10 @@ class ScorerContract(Contract[Scorer[Any]]):
     def make(self, host: Host) -> Scorer[Any]:
         """Return a new scorer."""
         raise NotImplementedError(f"{type(self).__name__} overrides make(self, host)")
+
+    def reply(self, name: str, request: JudgeRequest) -> JudgeReply:
+        """Return what the judge ``name`` replies."""
+        return JudgeReply(text=self.judged)
 
     def right(self) -> ScoredTrial | None:
         """Return a trial that must pass, made by :meth:`trial`; ``None`` leaves the check out."""
@@ -68,9 +75,9 @@ class ScorerContract(Contract[Scorer[Any]]):
         return ScoredTrial(output=output, **(values | fields))
 
     @contextlib.contextmanager
-    def context(self, place: Path) -> Iterator[FakeScoreContext]:
+    def context(self, place: Path) -> Generator[FakeScoreContext]:
         """Give a filled context."""
-        with FakeScoreContext(place, judge=lambda *_: JudgeReply(text=self.judged)) as context:
+        with FakeScoreContext(place, judge=lambda name, request: self.reply(name, request)) as context:
             self.fill(context)
             yield context
 
@@ -117,7 +124,7 @@ class ScorerContract(Contract[Scorer[Any]]):
         """When ``applies`` says yes, an ordinary trial gets a score; it says yes to the contract's own expectation."""
         with self.made() as scorer, self.context(tmp_path) as context:
             assert scorer.applies(self.expect) is True, "applies() does not say True to the contract's expect"
-            for expect in (self.expect, {}):
+            for expect in (self.expect, NO_EXPECTATION):
                 if scorer.applies(expect):
                     trial = replace(self.right() or self.trial("an answer"), expect=expect)
                     try:

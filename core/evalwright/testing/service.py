@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ class ServiceContract(Contract[Service[Any]]):
         """Make one call that changes the state; by default the checks that need a call are left out."""
 
     @contextlib.contextmanager
-    def running(self, service: Service[Any], place: Path) -> Iterator[RunningService]:
+    def running(self, service: Service[Any], place: Path) -> Generator[RunningService]:
         """Give a running service; it is closed after the block."""
         running = service.open(self.write_seed(place), Deadline.after(SECONDS))
         try:
@@ -89,7 +89,7 @@ class ServiceContract(Contract[Service[Any]]):
         """Each trial gets its own."""
         with self.made() as service:
 
-            def port(number: int) -> tuple[int, bool]:
+            def port(_: int) -> tuple[int, bool]:
                 with self.running(service, tmp_path) as running:
                     return running.port, _listens(running.port)
 
