@@ -9,7 +9,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
-__all__ = ["canonical_json", "digest_bytes", "digest_json", "digest_text", "finite", "is_array", "is_object", "stable_json"]
+__all__ = [
+    "canonical_json",
+    "digest_bytes",
+    "digest_json",
+    "digest_text",
+    "finite",
+    "is_array",
+    "is_object",
+    "is_sequence",
+    "stable_json",
+]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -53,15 +63,19 @@ def canonical_json(value: Any) -> str:
         fields = cast(Mapping[str, Any], value)
         keys = sorted(fields, key=_utf16)
         return "{" + ",".join(f"{_string(key)}:{canonical_json(fields[key])}" for key in keys) + "}"
-    if isinstance(value, Sequence):
-        items: Sequence[Any] = value
-        return "[" + ",".join(canonical_json(item) for item in items) + "]"
+    if is_sequence(value):
+        return "[" + ",".join(canonical_json(item) for item in value) + "]"
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
     """Tell whether a JSON value is an object."""
     return isinstance(value, dict)
+
+
+def is_sequence(value: Any) -> TypeGuard[Sequence[Any]]:
+    """Tell whether a value is written as a JSON array."""
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def is_array(value: Any) -> TypeGuard[list[Any]]:

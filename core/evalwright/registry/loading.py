@@ -125,16 +125,19 @@ class Registry:
     def _checked(self, kind: str, reference: str, cls: Any, distribution: str, version: str) -> Loaded:
         base = BASES[kind]
         origin = f"{distribution} {version}"
-        if not (inspect.isclass(cls) and issubclass(cls, base)):
+        if not _inherits(cls, base):
             raise PluginInvalid(
                 f'"{reference}" ({origin}) is not a {kind}', hint=f"inherit from evalwright.interfaces.{base.__name__}"
             )
-        plugin: type[Plugin[Any]] = cls
-        _check_api(kind, reference, origin, plugin)
+        _check_api(kind, reference, origin, cls)
         missing = sorted(getattr(cls, "__abstractmethods__", ()))
         if missing:
             raise PluginInvalid(f'"{reference}" ({origin}) lacks {", ".join(missing)}', hint="implement what is missing")
-        return Loaded(kind=kind, reference=reference, cls=plugin, distribution=distribution, version=version)
+        return Loaded(kind=kind, reference=reference, cls=cls, distribution=distribution, version=version)
+
+
+def _inherits(cls: Any, base: type[Plugin[Any]]) -> bool:
+    return inspect.isclass(cls) and issubclass(cls, base)
 
 
 def _check_api(kind: str, reference: str, origin: str, cls: type[Plugin[Any]]) -> None:
