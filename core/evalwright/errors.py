@@ -55,6 +55,7 @@ __all__ = [
     "PluginApiMismatch",
     "PluginBroken",
     "PluginError",
+    "PluginFailed",
     "PluginInvalid",
     "PluginNotFound",
     "RunBusy",
@@ -216,6 +217,10 @@ class PluginInvalid(PluginError):
     """The plugin's class, or the table given to it, is wrong."""
 
     code = "E_PLUGIN_INVALID"
+
+
+class PluginFailed(PluginError):
+    """The plugin says itself that it cannot work here."""
 
 
 class PluginApiMismatch(PluginError):

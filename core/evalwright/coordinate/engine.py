@@ -141,9 +141,10 @@ class Engine:
         write_document(self.run.case(case_id) / "state.json", record)
 
     def _interrupt(self, waiting: int) -> None:
-        cut = len(self._flying)
+        canceled = [case.id for case, _ in self._flying.values()]
+        cut = len(canceled)
         self._cut()
-        event = self.emit("RUN_INTERRUPTED", {"cut": cut, "waiting": waiting})
+        event = self.emit("RUN_INTERRUPTED", {"canceled": canceled, "waiting": waiting})
         self.commit()
         self.observers.call("run_interrupted", event=event)
         total = len(self.plan.cases)

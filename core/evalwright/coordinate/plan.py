@@ -9,7 +9,7 @@ from typing import Any
 
 from evalwright.canonical import digest_json, digest_text
 from evalwright.coordinate.inputs import Inputs
-from evalwright.errors import CapabilityMissing, EvalwrightError
+from evalwright.errors import CapabilityMissing, PluginFailed
 from evalwright.model import Case, Manifest, PluginTable, Suite, TrialSpec
 from evalwright.registry import Loaded
 from evalwright.settings import Settings
@@ -113,9 +113,9 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
     registry = checked.registry
     uses = [("runner", suite.runner.use), ("sandbox", sandbox.use)]
     uses += [("scorer", entry.table.use) for entry in suite.scorers]
-    plugins = tuple(registry.load(kind, use) for kind, use in dict.fromkeys(uses))
+    used = _preflight(checked, sandbox)
+    plugins = tuple(registry.load(kind, use) for kind, use in dict.fromkeys([*uses, *used]))
     check_requirements(suite, plugins, sandbox.use)
-    _preflight(checked, sandbox)
     return Plan(
         suite=suite,
         cases=tuple(cases),
@@ -144,15 +144,21 @@ def plugin_lock(plugins: Sequence[Loaded], version: str) -> str:
     return digest_json(sorted({f"evalwright {version}", *(f"{p.distribution} {p.version}" for p in plugins)}))
 
 
-def _preflight(checked: CheckedSuite, sandbox: PluginTable) -> None:
-    """Ask every plugin what would keep it from working, before hours of work depend on it."""
+def _preflight(checked: CheckedSuite, sandbox: PluginTable) -> list[tuple[str, str]]:
+    """Ask every plugin what would keep it from working, before hours of work depend on it.
+
+    Return the kind and reference of every other plugin that one of them will ask for.
+    """
     registry, suite = checked.registry, checked.suite
     plugins = [
         registry.create("runner", suite.runner.use, suite.runner.config, checked.host),
         registry.create("sandbox", sandbox.use, sandbox.config, checked.host),
         *(scorer for _, scorer in checked.scorers),
     ]
+    used: list[tuple[str, str]] = []
     for plugin in plugins:
+        used += [checked.host.resolve(reference) for reference in plugin.uses()]
         for problem in plugin.check("coordinator"):
             if problem.fatal:
-                raise EvalwrightError(problem.message, hint=problem.hint, **problem.details)
+                raise PluginFailed(problem.message, hint=problem.hint, **problem.details)
+    return used

@@ -16,6 +16,7 @@ from evalwright.workspace import digest_file
 __all__ = ["classify", "live_cases", "state_of", "summary_of"]
 
 Record = dict[str, Any]
+OPEN = frozenset({"pending", "running", "canceled"})
 
 
 def classify(run: RunDirectory, summaries: Mapping[str, Mapping[str, Any]]) -> Record:
@@ -62,7 +63,7 @@ def live_cases(run: RunDirectory) -> tuple[list[Record], Record]:
     cases = [{"id": case_id, "status": statuses.get(case_id, "pending")} for case_id, _ in identity["cases"]]
     for case in cases:
         case["ok"] = case["status"] == "pass"
-    terminal = sum(case["status"] not in {"pending", "running"} for case in cases)
+    terminal = sum(case["status"] not in OPEN for case in cases)
     running = sum(case["status"] == "running" for case in cases)
     return cases, {
         "case_count": len(cases),
@@ -80,8 +81,10 @@ def _statuses(events: list[Event]) -> dict[str, str]:
             found[data["case"]] = "running"
         elif event["type"] == "TRIAL_FINISHED":
             found[data["case"]] = data["status"]
-        elif event["type"] in {"RUN_INTERRUPTED", "RUN_RESUMED"}:
-            found = {case: status for case, status in found.items() if status != "running"}
+        elif event["type"] == "RUN_INTERRUPTED":
+            found |= dict.fromkeys(data["canceled"], "canceled")
+        elif event["type"] == "RUN_RESUMED":
+            found = {case: status for case, status in found.items() if status not in OPEN}
     return found
 
 

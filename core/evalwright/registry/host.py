@@ -42,6 +42,11 @@ class PluginHost:
                 self._created[reference] = self._registry.create(kind, table.use, table.config, self)
             return self._created[reference]
 
+    def resolve(self, reference: str) -> tuple[str, str]:
+        """Return kind and reference of what :meth:`create` would create. Raises ``PluginNotFound``."""
+        kind, table = self._table(reference)
+        return kind, table.use
+
     def wait(self, coro: Coroutine[Any, Any, T], deadline: Deadline) -> T:
         """Run a coroutine on the process's one loop; cancels it and raises ``TimeoutError`` at the deadline."""
         import asyncio

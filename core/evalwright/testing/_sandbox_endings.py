@@ -129,7 +129,7 @@ class EndingChecks(SandboxPlace):
         """Run the family in a thread; return when its processes are there."""
         ready = threading.Event()
 
-        def shown(name: str, data: bytes) -> None:
+        def shown(_name: str, _data: bytes) -> None:
             ready.set()
 
         def carry_out() -> None:
@@ -143,7 +143,7 @@ class EndingChecks(SandboxPlace):
         return thread
 
     def _sees(self, mark: str, seen: list[int]) -> Callable[[str, bytes], None]:
-        def shown(name: str, data: bytes) -> None:
+        def shown(_name: str, _data: bytes) -> None:
             seen.extend(self.processes(mark))
 
         return shown

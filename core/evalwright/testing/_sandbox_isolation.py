@@ -108,7 +108,7 @@ class IsolationChecks(SandboxPlace):
                 taken.close()
                 reached: list[bool] = []
 
-                def reach(name: str, data: bytes) -> None:
+                def reach(_name: str, _data: bytes) -> None:
                     reached.append(soon(lambda: _reachable(session.address(port))))
 
                 server = f"exec {self.python} -u -m http.server {port} --bind 0.0.0.0"

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evalwright.errors import StoreError
+from evalwright.errors import PluginFailed, StoreError
 from evalwright.interfaces import Deadline, Plugin, Runner, Sandbox, Scorer, Store
 from evalwright.model import Manifest, PluginTable, ScorerEntry, TrialSpec
 from evalwright.registry import PluginHost, Registry
@@ -39,6 +39,9 @@ class Plugins:
         ]
         deadline = Deadline.after(START_SECONDS)
         for plugin in self.all():
+            for problem in plugin.check("worker"):
+                if problem.fatal:
+                    raise PluginFailed(problem.message, hint=problem.hint, **problem.details)
             plugin.start(deadline)
 
     def all(self) -> list[Plugin[Any]]:

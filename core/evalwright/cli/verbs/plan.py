@@ -6,8 +6,9 @@ from typing import Any
 
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply, paged
-from evalwright.cli.project import open_project, selection_of
-from evalwright.coordinate import make_plan, select_cases
+from evalwright.cli.project import Project, open_project, selection_of
+from evalwright.coordinate import Plan, make_plan, select_cases
+from evalwright.model import Case
 
 __all__ = ["answer"]
 
@@ -15,29 +16,41 @@ __all__ = ["answer"]
 def answer(session: Session) -> Reply:
     """Return the cases, the order and the settings of a run."""
     project = open_project(session)
-    checked = project.suite(session.options.suite)
-    suite, settings, options = checked.suite, project.settings, session.options
-    plan = make_plan(checked, select_cases(suite, selection_of(options)), settings)
-    entries: list[dict[str, Any]] = [
-        {
-            "id": case.id,
-            "action": "run",
-            "reason": "pending case",
-            "timeout_seconds": settings.timeout or case.timeout or suite.agent.timeout,
-            "workspace": {"source": case.workspace},
-            "scorers": [entry.id for entry in suite.scorers],
-        }
-        for case in plan.cases
-    ]
+    options = session.options
+    checked = project.suite(options.suite)
+    plan = make_plan(checked, select_cases(checked.suite, selection_of(options)), project.settings)
+    entries = [_entry(plan, case) for case in plan.cases]
     page, pagination = paged(entries, "id", options.limit, options.cursor)
-    width = min(settings.jobs, len(entries))
-    data: dict[str, Any] = {
+    data = _data(project, plan) | {"cases": page, "total_count": len(entries)}
+    width = data["plan"]["summary"]["parallel_tracks"]
+    lines = [f"{plan.suite.name} · {len(entries)} trials · {width} at once · sandbox {plan.tables['sandbox']['use']}"]
+    lines += [f"  {entry['id']}" for entry in page]
+    reply = Reply(data=data, text="\n".join(lines) + "\n", pagination=pagination if options.limit else None)
+    return reply.then(f"evalwright run {plan.suite.name} --json", "carry the plan out")
+
+
+def _entry(plan: Plan, case: Case) -> dict[str, Any]:
+    return {
+        "id": case.id,
+        "action": "run",
+        "reason": "pending case",
+        "timeout_seconds": plan.timeout or case.timeout or plan.suite.agent.timeout,
+        "workspace": {"source": case.workspace},
+        "scorers": [entry.id for entry in plan.suite.scorers],
+    }
+
+
+def _data(project: Project, plan: Plan) -> dict[str, Any]:
+    suite, settings, run_id = plan.suite, project.settings, project.session.options.run_id
+    count = len(plan.cases)
+    summary = {"total_items": count, "will_run": count, "will_skip": 0, "blocked": 0}
+    return {
         "suite": {"name": suite.name, "suite_dir": str(suite.directory), "case_count": len(suite.cases)},
         "run": {
             "mode": "fresh",
-            "run_id": options.run_id,
-            "run_dir": str(project.layout.run(options.run_id).path) if options.run_id else None,
-            "run_id_strategy": "given" if options.run_id else "generated_at_run_time",
+            "run_id": run_id,
+            "run_dir": str(project.layout.run(run_id).path) if run_id else None,
+            "run_id_strategy": "given" if run_id else "generated_at_run_time",
         },
         "execution": {
             "mode": "synchronous",
@@ -46,21 +59,7 @@ def answer(session: Session) -> Reply:
             "sandbox": plan.tables["sandbox"]["use"],
             "queue": settings.queue or "local",
         },
-        "plan": {
-            "summary": {
-                "total_items": len(entries),
-                "will_run": len(entries),
-                "will_skip": 0,
-                "blocked": 0,
-                "parallel_tracks": width,
-            }
-        },
-        "dependency_graph": {"kind": "independent_cases", "edges": []},
-        "cases": page,
-        "total_count": len(entries),
+        "plan": {"summary": summary | {"parallel_tracks": min(settings.jobs, count)}},
+        "dependency_graph": {"kind": "independent_cases", "edges": list[str]()},
         "plugins": [loaded.provenance() for loaded in plan.plugins],
     }
-    lines = [f"{suite.name} · {len(entries)} trials · {width} at once · sandbox {plan.tables['sandbox']['use']}"]
-    lines += [f"  {entry['id']}" for entry in page]
-    reply = Reply(data=data, text="\n".join(lines) + "\n", pagination=pagination if options.limit else None)
-    return reply.then(f"evalwright run {suite.name} --json", "carry the plan out")

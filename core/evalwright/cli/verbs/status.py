@@ -9,6 +9,7 @@ from evalwright.cli.envelope import Reply, paged
 from evalwright.cli.project import open_project
 from evalwright.coordinate import live_cases, state_of
 from evalwright.coordinate.lease import read_reservation
+from evalwright.coordinate.state import OPEN
 from evalwright.report import project as project_run
 from evalwright.report import status_counts
 from evalwright.rundir import RunDirectory, find_run, read_document
@@ -54,7 +55,7 @@ def _unfinished(run: RunDirectory, state: str) -> tuple[dict[str, Any], list[dic
     if state != "running":
         for case in cases:
             case["status"] = "pending" if case["status"] == "running" else case["status"]
-    terminal = [case["status"] for case in cases if case["status"] not in {"pending", "running"}]
+    terminal = [case["status"] for case in cases if case["status"] not in OPEN]
     suite = read_document(run.run_json)["suite_identity"]["suite_name"]
     summary = {"ok": False, "suite": suite, "case_count": len(cases), "status_counts": status_counts(terminal)}
     return {"run": summary, "progress": progress}, cases
