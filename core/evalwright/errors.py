@@ -19,6 +19,7 @@ EvalwrightError
 │   ├── PluginAmbiguous      two distributions claim the name
 │   ├── PluginBroken         it cannot be imported
 │   ├── PluginInvalid        its configuration or its class is wrong
+│   ├── PluginFailed         it says itself that it cannot work here
 │   └── PluginApiMismatch    it was written for another interface version
 ├── SandboxError             the isolated place failed                                exit 3
 │   └── SandboxLost          it is gone, with what ran in it

@@ -23,6 +23,7 @@ from evalwright_scorers.tested import judge_report
 
 __all__ = ["Tests", "TestsConfig"]
 
+GOLD = ("_CASE_FILE", "_OUTPUT_FILE", "_SUITE")
 MAX_REPORT_BYTES = 16 * 1024 * 1024
 READERS: Mapping[str, Callable[[bytes], Report]] = MappingProxyType(
     {"junit": read_junit, "pytest": read_junit, "tap": read_tap}
@@ -32,7 +33,7 @@ READERS: Mapping[str, Callable[[bytes], Report]] = MappingProxyType(
 class TestsConfig(BaseModel, extra="forbid", frozen=True, strict=True):
     """The command that runs the tests, and how its result is read.
 
-    ``pytest`` appends what makes pytest write a report with pristine settings; with ``junit`` and ``tap`` the command
+    ``pytest`` appends what makes pytest write a report, by the settings of the fixture; with ``junit`` and ``tap`` the command
     writes the report to ``$EVALWRIGHT_REPORT_FILE``; ``exit`` reads only the exit status. ``fail_to_pass`` and
     ``pass_to_pass`` name tests that must be listed as passed; without names all listed tests must pass.
     """
@@ -61,7 +62,6 @@ class _Place:
 
     session: Session
     report: PurePosixPath
-    ini: PurePosixPath
 
 
 class Tests(Scorer[TestsConfig]):
@@ -89,8 +89,7 @@ class Tests(Scorer[TestsConfig]):
         """Run the tests and judge their report."""
         wanted = _complete(table(trial.expect, "tests", self.config))
         with context.session(workspace="final", hidden=True) as session:
-            nonce = secrets.token_hex(16)
-            place = _Place(session, session.exchange / f"report-{nonce}", session.exchange / f"pytest-{nonce}.ini")
+            place = _Place(session, session.exchange / f"report-{secrets.token_hex(16)}")
             completed = session.execute(_command(wanted, place, context))
             keep_output(context, completed)
             if completed.canceled:
@@ -110,15 +109,12 @@ def _complete(wanted: TestsConfig) -> TestsConfig:
 
 
 def _command(wanted: TestsConfig, place: _Place, context: ScoreContext) -> Command:
-    env = dict(context.environment(place.session))
-    env.pop("PYTHONSAFEPATH", None)
+    env = {name: value for name, value in context.environment(place.session).items() if not name.endswith(GOLD)}
     env |= {"PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"}
     env |= {f"{prefix}_REPORT_FILE": str(place.report) for prefix in ("EVALWRIGHT", "EVALCTL")}
     argv = render(wanted.argv or (), env)
     if wanted.format == "pytest":
-        place.session.put(b"[pytest]\n", place.ini)
-        argv += ["-p", "no:cacheprovider", f"--junitxml={place.report}"]
-        argv += ["-o", "addopts=", "-c", str(place.ini), "--rootdir=."]
+        argv += ["-p", "no:cacheprovider", f"--junitxml={place.report}", "-o", "addopts=", "--rootdir=."]
     return Command(argv=argv, env=env, timeout=wanted.timeout_seconds, capture=BoundedOutput)
 
 

@@ -28,7 +28,7 @@ class PluginHost:
         self._registry = registry
         self._named = named or {}
         self._created: dict[str, Any] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def create(self, reference: str) -> Any:

@@ -92,7 +92,7 @@ class IsolationChecks(SandboxPlace):
             with self.opened(sandbox, tmp_path) as session:
                 self.sh(session, "head -c 100000 /dev/zero > big", limits={"file_size_bytes": 4096})
                 size = len(session.get(session.workspace / "big", max_bytes=200_000))
-                busy = self.sh(session, "while :; do :; done", limits={"cpu_seconds": 1}, timeout=20.0)
+                busy = self.sh(session, "while :; do :; done", limits={"cpu_seconds": 1}, timeout=8.0)
         assert size <= 4096, f"a file of {size} bytes was written under a limit of 4096"
         assert not busy.timed_out, "cpu_seconds did not end a busy loop"
         assert busy.limit == "cpu_limit", f"the limit that ended the command is named {busy.limit!r}, not 'cpu_limit'"

@@ -110,7 +110,7 @@ class JudgeContract(Contract[Judge[Any]]):
                     return True
                 return True
 
-            assert within(SECONDS, ask, "ask with a deadline of now")
+            assert within(SECONDS / 4, ask, "ask with a deadline of now")
 
     def _make_bad(self, reply: BadReply, host: Host) -> Judge[Any]:
         return self.make_bad(host, reply)

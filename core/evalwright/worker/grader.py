@@ -100,10 +100,13 @@ class GraderContext:
         elif workspace == "fixture":
             grader.store.restore(grader.spec.fixture_digest, place.workspace)
         if hidden:
+            # The code under test runs here: it gets neither the full case nor the agent's answer.
             neutralise(place.workspace, grader.runtime.tree(grader.store, grader.spec.fixture_digest), grader.store)
             if grader.spec.hidden:
                 lay_hidden(grader.spec.hidden, grader.gold, grader.store, place.workspace)
-        _fill_exchange(grader, place)
+        else:
+            _fill_exchange(grader, place)
+        (place.exchange / "empty").mkdir()
 
     @contextlib.contextmanager
     def _opened(self, plugin: Sandbox[Any], place: TrialPlace) -> Generator[Session]:
@@ -136,7 +139,6 @@ def _fill_exchange(grader: Grader, place: TrialPlace) -> None:
     (exchange / "case.json").write_text(json.dumps(grader.case, indent=2, sort_keys=True), encoding="utf-8")
     (exchange / "task.txt").write_text(str(grader.case["task"]), encoding="utf-8", newline="")
     (exchange / "output.txt").write_text(grader.output, encoding="utf-8", newline="")
-    (exchange / "empty").mkdir()
     if grader.spec.diff_digest:
         with grader.store.open(grader.spec.diff_digest) as file:
             (exchange / "input.diff").write_bytes(file.read())

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import configparser
+import json
 import os
 import shutil
+import tomllib
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from evalwright.model import Entry, Manifest
 from evalwright.store import DirectoryStore
@@ -13,43 +17,33 @@ from evalwright.workspace import copy_file
 
 __all__ = ["lay_hidden", "neutralise"]
 
-RUNNER_PACKAGES = frozenset(["pytest", "_pytest", "pluggy", "unittest"])
+RUNNER_PACKAGES = frozenset({"pytest", "_pytest", "pluggy", "unittest"})
 RUNNER_FILES = frozenset(
-    [
-        "conftest.py",
-        "pytest.ini",
-        ".pytest.ini",
-        "tox.ini",
-        "setup.cfg",
-        "sitecustomize.py",
-        "usercustomize.py",
-        "jest.config.js",
-        "jest.config.ts",
-        "pytest.py",
-        "unittest.py",
-        "vitest.config.js",
-        "vitest.config.ts",
-        ".mocharc.json",
-        ".mocharc.js",
-        ".npmrc",
-        ".noserc",
-    ]
+    {".mocharc.js", ".mocharc.json", ".mocharc.yml", ".npmrc", ".noserc", ".pytest.ini", "conftest.py", "pytest.ini"}
+    | {"jest.config.js", "jest.config.json", "jest.config.ts", "vitest.config.js", "vitest.config.ts"}
+    | {"pytest.py", "unittest.py", "sitecustomize.py", "usercustomize.py"}
 )
+MIXED_FILES = frozenset(["setup.cfg", "tox.ini", "pyproject.toml", "package.json"])
 
 
 def neutralise(workspace: Path, fixture: Manifest, store: DirectoryStore) -> None:
     """Give every file that steers a test runner the content that the fixture has, and remove those that it has not.
 
-    ``pyproject.toml`` and ``package.json`` are code as well as configuration: the fixture's version comes back where it has
-    one, and an agent's own stays where it has none.
+    A file that holds other things too (``pyproject.toml``, ``package.json``, ...) is the agent's to change; it is restored only
+    when its settings for test runners differ from the fixture's.
     """
     original = {entry.path: entry for entry in fixture.entries if entry.kind == "file"}
     known = {entry.path for entry in fixture.entries}
     for path, relative in _steering(workspace):
-        if relative not in known:
+        if path.name not in MIXED_FILES:
+            if relative not in known:
+                _remove(path)
+        elif _settings(path, _bytes(path)) != _settings(path, _original(original.get(relative), store)):
             _remove(path)
-    for name, entry in original.items():
-        if _steers(PurePosixPath(name).name) or PurePosixPath(name).name in {"pyproject.toml", "package.json"}:
+            if relative in original:
+                _write(original[relative], workspace, store)
+    for entry in original.values():
+        if _steers(PurePosixPath(entry.path).name):
             _write(entry, workspace, store)
 
 
@@ -69,10 +63,37 @@ def _steering(workspace: Path) -> list[tuple[Path, str]]:
     found: list[tuple[Path, str]] = []
     for directory, directories, names in os.walk(workspace):
         for name in (*names, *directories):
-            if _steers(name):
+            if _steers(name) or name in MIXED_FILES:
                 path = Path(directory) / name
                 found.append((path, path.relative_to(workspace).as_posix()))
     return found
+
+
+def _settings(path: Path, data: bytes | None) -> Any:
+    """Return what a mixed file tells test runners; what cannot be read equals nothing but itself."""
+    if data is None:
+        return {}
+    try:
+        text = data.decode("utf-8")
+        if path.name == "package.json":
+            document = json.loads(text)
+            scripts = {name: line for name, line in document.get("scripts", {}).items() if "test" in name}
+            return {"scripts": scripts} | {name: document[name] for name in ("jest", "mocha", "vitest") if name in document}
+        if path.name == "pyproject.toml":
+            return tomllib.loads(text).get("tool", {}).get("pytest", {})
+        parser = configparser.RawConfigParser()
+        parser.read_string(text)
+        return {name: dict(parser[name]) for name in ("pytest", "tool:pytest") if name in parser}
+    except (ValueError, AttributeError, configparser.Error):
+        return data
+
+
+def _original(entry: Entry | None, store: DirectoryStore) -> bytes | None:
+    return store.path(entry.sha256 or "").read_bytes() if entry else None
+
+
+def _bytes(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() and not path.is_symlink() else b"\0"
 
 
 def _write(entry: Entry, workspace: Path, store: DirectoryStore) -> None:

@@ -17,7 +17,7 @@ from evalwright.interfaces import Beat, Deadline, Store
 from evalwright.model import Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
 from evalwright.model.manifest import changes_between
 from evalwright.redaction import Redactor, credential_values
-from evalwright.rundir import BundleWriter
+from evalwright.rundir import BundleWriter, disk_errors
 from evalwright.scoring import apply_scorers, fold_status, is_pure
 from evalwright.store import DirectoryStore
 from evalwright.worker.agent import CLEANUP_SECONDS, AgentContext
@@ -62,7 +62,7 @@ class Trial:
         return json.dumps(result, ensure_ascii=False).encode()
 
     def _carry_out(self) -> dict[str, Any]:
-        with self._span("prepare"):
+        with self._span("prepare"), disk_errors(self.place.root):
             files = self._prepare()
             plugins = self.runtime.plugins(self.spec)
         context = AgentContext(
@@ -255,7 +255,8 @@ class Trial:
     def _keep_workspace(self, status: str) -> None:
         wanted = self.spec.keep_workspace
         if wanted == "all" or (wanted == "failed" and status != "pass"):
-            copy_tree(self.place.workspace, self.bundle.directory / "workspace", special=True)
+            with disk_errors(self.bundle.directory):
+                copy_tree(self.place.workspace, self.bundle.directory / "workspace", special=True)
 
     def _note(self, error: Exception, kind: str, use: str) -> None:
         """Turn an exception of a plugin into this trial's failure: what it said, or the defect that it is."""
