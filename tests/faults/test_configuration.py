@@ -250,7 +250,12 @@ def test_template_variables_are_rendered_by_whole_word_only(project: Project) ->
 
 
 def test_secret_is_stored_by_name_and_never_by_value(project: Project) -> None:
-    runner = {"shell": True, "command": 'printf ok; echo "$JUDGE_KEY" >&2', "env_allowlist": ["JUDGE_KEY"], "redact_env_values": ["JUDGE_KEY"]}
+    runner = {
+        "shell": True,
+        "command": 'printf ok; echo "$JUDGE_KEY" >&2',
+        "env_allowlist": ["JUDGE_KEY"],
+        "redact_env_values": ["JUDGE_KEY"],
+    }
     project.suite(cases=[case()], runner=runner)
     key = "sk-test-123456-abcdef"
     answer = project.call("run", "demo", "--run-id", "r", env={"JUDGE_KEY": key})
@@ -262,7 +267,13 @@ def test_secret_is_stored_by_name_and_never_by_value(project: Project) -> None:
 
 
 def test_every_setting_has_a_kind_and_can_come_from_the_environment(tmp_path: Path) -> None:
-    samples = {"jobs": "2", "timeout": "5", "reservation_ttl": "9", "acknowledge_unsandboxed_runner": "true", "keep_workspace": "all"}
+    samples = {
+        "jobs": "2",
+        "timeout": "5",
+        "reservation_ttl": "9",
+        "acknowledge_unsandboxed_runner": "true",
+        "keep_workspace": "all",
+    }
     for name in FIELDS:
         settings = load_settings({f"EVALWRIGHT_{name.upper()}": samples.get(name, "x")}, tmp_path)
         assert settings.origin(name) == f"EVALWRIGHT_{name.upper()}"

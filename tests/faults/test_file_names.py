@@ -180,7 +180,18 @@ def test_suite_add_takes_no_path(project: Project, name: str) -> None:
     assert picture(project.path) == before
 
 
-BAD_PATHS = ("/etc", "..", "../..", "fixtures/../..", ".", "", "fixtures\\w", "fixtures/w\0", "no/such", "fixtures/../fixtures/w")
+BAD_PATHS = (
+    "/etc",
+    "..",
+    "../..",
+    "fixtures/../..",
+    ".",
+    "",
+    "fixtures\\w",
+    "fixtures/w\0",
+    "no/such",
+    "fixtures/../fixtures/w",
+)
 
 
 @pytest.mark.parametrize("path", BAD_PATHS)
@@ -204,7 +215,9 @@ def test_agent_file_that_leaves_the_suite_is_refused(project: Project, path: str
     assert "runner.files" in [record.get("key") for record in records_of(directory)]
 
 
-@pytest.mark.parametrize(("key", "path"), [("workspace", "a.file"), ("hidden", "a.file"), ("gold", "a.file"), ("diff", "fixtures/w")])
+@pytest.mark.parametrize(
+    ("key", "path"), [("workspace", "a.file"), ("hidden", "a.file"), ("gold", "a.file"), ("diff", "fixtures/w")]
+)
 def test_file_for_a_directory_and_the_reverse_are_refused(project: Project, key: str, path: str) -> None:
     records = records_of(project.suite(cases=[case(**{key: path})], files={"a.file": "x"}))
     assert any(record.get("key") == key and record["line"] == 1 for record in records)

@@ -44,7 +44,9 @@ def rewritten(directory: Path, **document: Any) -> Path:
 # suite.json
 
 
-@pytest.mark.parametrize("text", ["[]", "null", "7", '"demo"', "true", "", "{", "{'name': 1}", '{"name": "demo"} x', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["[]", "null", "7", '"demo"', "true", "", "{", "{'name': 1}", '{"name": "demo"} x', "[" * 100_000]
+)
 def test_suite_document_that_is_no_object_is_one_clear_problem(project: Project, text: str) -> None:
     directory = project.suite(cases=[case()])
     (directory / "suite.json").write_text(text)
@@ -280,7 +282,9 @@ def test_two_scorers_of_one_kind_keep_their_scores_apart(project: Project) -> No
 # cases.jsonl
 
 
-@pytest.mark.parametrize("line", ["[]", "[1, 2]", '"text"', "null", "7", "true", "{", "not json", '{"a": 1} {"b": 2}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "line", ["[]", "[1, 2]", '"text"', "null", "7", "true", "{", "not json", '{"a": 1} {"b": 2}', "[" * 100_000]
+)
 def test_line_that_is_no_object_is_named_and_the_others_are_still_checked(project: Project, line: str) -> None:
     lines = [json.dumps({"id": "a", "task": "t", "workspace": "fixtures/w", "expect": JUDGED}), line, '{"id": "b"}']
     directory = project.suite(cases="\n".join(lines) + "\n")
@@ -403,18 +407,18 @@ def test_validate_prints_one_error_per_problem(project: Project) -> None:
 
 
 SECRETS = [
-    ("hidden", "fixtures/w/tests", {}),
-    ("hidden", "fixtures", {}),
-    ("hidden", "fixtures/w", {}),
-    ("hidden", "./fixtures//w/tests/", {}),
-    ("gold", "fixtures/w/tests", {}),
-    ("gold", "fixtures/w/tests/fix.patch", {}),
-    ("gold", "fixtures", {}),
+    ("hidden", "fixtures/w/tests"),
+    ("hidden", "fixtures"),
+    ("hidden", "fixtures/w"),
+    ("hidden", "./fixtures//w/tests/"),
+    ("gold", "fixtures/w/tests"),
+    ("gold", "fixtures/w/tests/fix.patch"),
+    ("gold", "fixtures"),
 ]
 
 
-@pytest.mark.parametrize(("key", "path", "more"), SECRETS)
-def test_gold_inside_a_workspace_or_around_it_is_refused(project: Project, key: str, path: str, more: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("key", "path"), SECRETS)
+def test_gold_inside_a_workspace_or_around_it_is_refused(project: Project, key: str, path: str) -> None:
     files = {"fixtures/w/tests/fix.patch": "x"}
     directory = project.suite(cases=[case(id="b"), case(**{key: path})], files=files)
     records = records_of(directory)
@@ -504,7 +508,9 @@ def test_suite_that_shows_its_gold_on_purpose_warns(project: Project) -> None:
 )
 @pytest.mark.parametrize("key", ["workspace", "hidden"])
 def test_fixture_link_that_leads_out_or_loops_is_refused_by_name(project: Project, key: str, name: str, target: str) -> None:
-    directory = project.suite(cases=[case(**{key: "fix"})], files={"fix/data.txt": "x", "fix/sub/x": "x", "case2/expected.json": "x"})
+    directory = project.suite(
+        cases=[case(**{key: "fix"})], files={"fix/data.txt": "x", "fix/sub/x": "x", "case2/expected.json": "x"}
+    )
     (directory / "fix" / name).symlink_to(target)
     records = records_of(directory)
     assert all(record["line"] == 1 for record in records)
@@ -521,7 +527,9 @@ def test_fixture_links_that_stay_inside_are_fine(project: Project) -> None:
 
 @pytest.mark.parametrize("key", ["workspace", "hidden", "gold"])
 @pytest.mark.parametrize("kind", ["fifo", "socket"])
-def test_fixture_that_holds_no_plain_file_is_refused(project: Project, key: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fixture_that_holds_no_plain_file_is_refused(
+    project: Project, key: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     directory = project.suite(cases=[case(**{key: "fix"})], files={"fix/data.txt": "x"})
     if kind == "fifo":
         os.mkfifo(directory / "fix" / "odd")
@@ -617,7 +625,14 @@ def test_unclaimed_expectation_passes_only_in_evalctl_form_with_a_command_scorer
 
 @pytest.mark.parametrize(
     ("key", "near"),
-    [("exct", "exact"), ("exacctt", "exact"), ("exyzt", "exact"), ("eaxct", "exact"), ("exit_cod", "exit_code"), ("files_exists", "files_exist")],
+    [
+        ("exct", "exact"),
+        ("exacctt", "exact"),
+        ("exyzt", "exact"),
+        ("eaxct", "exact"),
+        ("exit_cod", "exit_code"),
+        ("files_exists", "files_exist"),
+    ],
 )
 def test_unclaimed_expectation_near_a_known_key_is_refused_in_evalctl_form_too(project: Project, key: str, near: str) -> None:
     directory = project.suite(cases=[case(expect={key: 1})], scorers=[COMMAND, {"use": "exact"}], native=False)

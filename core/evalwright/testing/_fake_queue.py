@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -38,11 +39,9 @@ class ChaosQueue(Queue[ChaosConfig]):
     api = "queue/1.0"
     Config = ChaosConfig
 
-    def __init__(
-        self, config: ChaosConfig | None = None, host: Host | None = None, *, inner: Queue[object] | None = None
-    ) -> None:
+    def __init__(self, config: ChaosConfig | None = None, host: Host | None = None, *, inner: Queue[Any] | None = None) -> None:
         super().__init__(config or ChaosConfig(), host)  # type: ignore[arg-type]  # it passes its host on
-        self._inner: Queue[object] = inner or Registry().create("queue", self.config.inner, {}, host)
+        self._inner: Queue[Any] = inner or Registry().create("queue", self.config.inner, {}, host)
         self._owns = inner is None
         self._random = random.Random(self.config.seed)
         self._lost: list[tuple[int, Job]] = []

@@ -109,7 +109,8 @@ class IsolationChecks(SandboxPlace):
                 reached: list[bool] = []
 
                 def reach(_name: str, _data: bytes) -> None:
-                    reached.append(soon(lambda: _reachable(session.address(port))))
+                    if not reached:
+                        reached.append(soon(lambda: _reachable(session.address(port))))
 
                 server = f"exec {self.python} -u -m http.server {port} --bind 0.0.0.0"
                 self.sh(

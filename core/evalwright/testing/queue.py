@@ -6,7 +6,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Collection, Generator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from evalwright.interfaces import Deadline, Host, Job, Outcome, Queue, Store
 from evalwright.ledger import read_events
@@ -20,7 +20,6 @@ from evalwright.worker import shut_down
 
 __all__ = ["QueueContract"]
 
-SECONDS = 60.0
 QUIET_SECONDS = 0.3
 NAME = "queue-under-contract"
 
@@ -32,6 +31,8 @@ class QueueContract(Contract[Queue[Any]]):
     """
 
     kind = "queue"
+    seconds: ClassVar[float] = 60.0
+    """How long a few small trials may take."""
 
     def make(self, host: Host) -> Queue[Any]:
         """Return a new queue."""
@@ -52,7 +53,7 @@ class QueueContract(Contract[Queue[Any]]):
         jobs = SmallProject(tmp_path).jobs()
         with self.queue() as queue:
             queue.submit(jobs)
-            outcomes = _outcomes(queue, len(jobs))
+            outcomes = self._outcomes(queue, len(jobs))
         assert Counter(outcome.key for outcome in outcomes) == Counter(job.key for job in jobs)
         assert {outcome.ended for outcome in outcomes} == {"done"}, [outcome.reason for outcome in outcomes]
         assert all(outcome.result and outcome.worker for outcome in outcomes)
@@ -65,7 +66,7 @@ class QueueContract(Contract[Queue[Any]]):
         with self.queue() as queue:
             queue.submit([job, job])
             queue.submit([job])
-            outcomes = _outcomes(queue, 1)
+            outcomes = self._outcomes(queue, 1)
             queue.submit([job])
             outcomes += queue.poll(QUIET_SECONDS)
         assert [outcome.key for outcome in outcomes] == [job.key]
@@ -81,7 +82,7 @@ class QueueContract(Contract[Queue[Any]]):
             queue.cancel(["nobody/submitted/1"])
             queue.poll(QUIET_SECONDS)
             queue.cancel([job.key])
-            outcomes = _outcomes(queue, 1)
+            outcomes = self._outcomes(queue, 1)
         assert [(outcome.key, outcome.ended) for outcome in outcomes] == [(job.key, "canceled")]
 
     @since("1.0")
@@ -90,7 +91,7 @@ class QueueContract(Contract[Queue[Any]]):
         job = Job(key="run/broken/1", spec=b"{}", bundle=tmp_path / "bundle")
         with self.queue() as queue:
             queue.submit([job])
-            (outcome,) = _outcomes(queue, 1)
+            (outcome,) = self._outcomes(queue, 1)
         assert outcome.ended in {"lost", "refused"}
         assert outcome.reason, "the outcome gives no reason"
 
@@ -98,7 +99,7 @@ class QueueContract(Contract[Queue[Any]]):
     def test_poll_keeps_its_timeout(self) -> None:
         """With nothing to return, ``poll`` returns nothing when its time is up."""
         with self.queue() as queue:
-            assert not within(SECONDS / 2, lambda: queue.poll(0.1), "poll(0.1)")
+            assert not within(self.seconds / 2, lambda: queue.poll(0.1), "poll(0.1)")
 
     @since("1.0")
     def test_eight_threads_submit_at_once(self, tmp_path: Path) -> None:
@@ -107,7 +108,7 @@ class QueueContract(Contract[Queue[Any]]):
         jobs = SmallProject(tmp_path, scripts).jobs()
         with self.queue() as queue:
             in_threads(lambda number: queue.submit([jobs[number]]))
-            outcomes = _outcomes(queue, len(jobs))
+            outcomes = self._outcomes(queue, len(jobs))
         assert Counter(outcome.key for outcome in outcomes) == Counter(job.key for job in jobs)
 
     @since("1.0")
@@ -145,18 +146,17 @@ class QueueContract(Contract[Queue[Any]]):
             with self.queue() as second:
                 assert job.key in second.attach("durable"), "attach() does not name a job that is still running"
                 second.cancel([job.key])
-                outcomes = _outcomes(second, 1)
+                outcomes = self._outcomes(second, 1)
         assert [outcome.key for outcome in outcomes] == [job.key]
 
-
-def _outcomes(queue: Queue[Any], count: int) -> list[Outcome]:
-    """Return ``count`` outcomes and whatever else comes right after them."""
-    found: list[Outcome] = []
-    deadline = Deadline.after(SECONDS)
-    while len(found) < count and not deadline.expired:
-        found += queue.poll(0.5)
-    assert len(found) >= count, f"{count} jobs gave {len(found)} outcomes within {SECONDS:g} s"
-    return [*found, *queue.poll(QUIET_SECONDS)]
+    def _outcomes(self, queue: Queue[Any], count: int) -> list[Outcome]:
+        """Return ``count`` outcomes and whatever else comes right after them."""
+        found: list[Outcome] = []
+        deadline = Deadline.after(self.seconds)
+        while len(found) < count and not deadline.expired:
+            found += queue.poll(0.5)
+        assert len(found) >= count, f"{count} jobs gave {len(found)} outcomes within {self.seconds:g} s"
+        return [*found, *queue.poll(QUIET_SECONDS)]
 
 
 def _finished(run: RunDirectory) -> Counter[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import socket
 from collections.abc import Generator
 from pathlib import Path
@@ -37,7 +38,9 @@ class ServiceContract(Contract[Service[Any]]):
     @contextlib.contextmanager
     def running(self, service: Service[Any], place: Path) -> Generator[RunningService]:
         """Give a running service; it is closed after the block."""
-        running = service.open(self.write_seed(place), Deadline.after(SECONDS))
+        own = place / secrets.token_hex(4)
+        own.mkdir()
+        running = service.open(self.write_seed(own), Deadline.after(SECONDS))
         try:
             yield running
         finally:
@@ -49,7 +52,7 @@ class ServiceContract(Contract[Service[Any]]):
         with self.made() as service:
             with self.running(service, tmp_path) as running:
                 assert _listens(running.port), f"nothing listens on port {running.port} of loopback"
-            assert soon(lambda: not _listens(running.port)), "the service listens after close"
+            assert soon(lambda: not _listens(running.port), 0.5), "the service listens after close"
             running.close()
 
     @since("1.0")

@@ -1,0 +1,146 @@
+"""Scratch directories: opaque, private, gone with their owner; and nothing outside them is ever deleted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from evalwright.workspace import Scratch, copy_tree, remove_tree
+
+
+def test_tree_outside_is_never_removed(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (outside / "precious").write_text("x")
+    (inside / "link").symlink_to(outside)
+
+    for path in (outside, inside, inside / ".." / "outside", inside / "link" / "precious", tmp_path):
+        with pytest.raises(ValueError, match="refusing to delete"):
+            remove_tree(path, inside=inside)
+
+    assert (outside / "precious").read_text() == "x"
+
+
+def test_links_in_a_removed_tree_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "precious").write_text("x")
+    tree = tmp_path / "in" / "tree"
+    tree.mkdir(parents=True)
+    (tree / "link").symlink_to(tmp_path / "outside")
+    (tmp_path / "in" / "top").symlink_to(tmp_path / "outside")
+
+    remove_tree(tree, inside=tmp_path / "in")
+    remove_tree(tmp_path / "in" / "top", inside=tmp_path / "in")
+
+    assert not tree.exists()
+    assert (tmp_path / "outside" / "precious").exists()
+
+
+LOCKED = """
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from evalwright.workspace import remove_tree
+tree = Path(sys.argv[1]) / "tree"
+(tree / "a" / "b").mkdir(parents=True)
+(tree / "a" / "b" / "f").write_text("x")
+(tree / "a" / "empty").mkdir()
+for path in ("a/b/f", "a/b", "a/empty", "a"):
+    (tree / path).chmod(int(sys.argv[2], 8))
+remove_tree(tree, inside=tree.parent)
+print(tree.exists())
+"""
+
+
+@pytest.mark.parametrize("mode", ["000", "444", "555", "200"])
+def test_tree_that_its_owner_locked_is_removed(tmp_path: Path, require: Callable[[str], None], mode: str) -> None:
+    drop: list[str] = []
+    if os.getuid() == 0:
+        require("setpriv")
+        drop = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner"]
+
+    done = subprocess.run(
+        [*drop, sys.executable, "-c", LOCKED, str(tmp_path), mode], capture_output=True, text=True, timeout=20
+    )
+
+    assert done.stdout == "False\n", done.stderr
+
+
+def test_place_is_opaque_private_and_gone_after_close(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path)
+    one, two = scratch.place(0), scratch.place(0)
+
+    assert one.root != two.root
+    assert one.workspace.stat().st_mode & 0o777 == 0o700
+    assert one.root.stat().st_mode & 0o777 == 0o711
+
+    scratch.close()
+
+    assert not one.root.exists()
+    assert not two.root.exists()
+
+
+def test_places_of_a_dead_process_are_removed_and_those_of_a_living_one_kept(tmp_path: Path) -> None:
+    program = "import sys; from pathlib import Path; from evalwright.workspace import Scratch\n"
+    program += "print(Scratch(Path(sys.argv[1])).place(0).root, flush=True); sys.stdin.read()"
+    other = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert other.stdout is not None
+    place = Path(other.stdout.readline().strip())
+    try:
+        first = Scratch(tmp_path)
+        first.place(0)
+        assert place.is_dir()
+        first.close()
+    finally:
+        other.kill()
+        other.communicate()
+
+    second = Scratch(tmp_path)
+    second.place(0)
+
+    assert not place.exists()
+    second.close()
+
+
+def test_copy_keeps_links_modes_and_names_and_shares_no_inode(tmp_path: Path) -> None:
+    source = tmp_path / "s"
+    (source / "d").mkdir(parents=True)
+    (source / "d" / "f").write_text("x")
+    (source / "d" / "f").chmod(0o640)
+    (source / "link").symlink_to("../outside")
+    (source / "d").chmod(0o750)
+
+    copy_tree(source, tmp_path / "t")
+
+    assert os.readlink(tmp_path / "t" / "link") == "../outside"
+    assert (tmp_path / "t" / "d" / "f").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "t" / "d").stat().st_mode & 0o777 == 0o750
+    assert (tmp_path / "t" / "d" / "f").stat().st_ino != (source / "d" / "f").stat().st_ino
+
+
+def test_copy_of_a_large_file_is_exact(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    content = os.urandom(1 << 16) * 50
+    (tmp_path / "s" / "big").write_bytes(content)
+
+    copy_tree(tmp_path / "s", tmp_path / "t")
+
+    assert (tmp_path / "t" / "big").read_bytes() == content
+
+
+def test_copy_refuses_a_fifo_unless_it_may_be_there(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    os.mkfifo(tmp_path / "s" / "fifo")
+
+    with pytest.raises(OSError, match="neither a file"):
+        copy_tree(tmp_path / "s", tmp_path / "t")
+    copy_tree(tmp_path / "s", tmp_path / "u", special=True)
+    assert list((tmp_path / "u").iterdir()) == []
