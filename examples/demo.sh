@@ -23,6 +23,6 @@ cat <<NEXT
 What next? In demo/ (with $(dirname "$(command -v evalwright)") on your PATH):
   evalwright report $run --failures     what it could not repair, and why
   evalwright audit quixbugs             can this suite tell? a no-op agent and the reference solutions over every case
-  evalwright init                       a small suite to change
+  mkdir mine && cd mine && evalwright init     a small suite to change
   less ../docs/tutorial/first-suite.md  make one of your own
 NEXT

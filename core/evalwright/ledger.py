@@ -44,7 +44,9 @@ class Ledger:
     """A ledger opened for append by its one writer. Not thread-safe: the coordinator's thread owns it.
 
     Opening verifies the whole chain once. A torn last line is moved aside to ``<name>.torn`` and recorded; damage anywhere
-    else raises :class:`LedgerDamaged`. :meth:`append` writes, :meth:`commit` makes everything written durable.
+    else raises :class:`LedgerDamaged`. ``repaired`` tells that there was such a line.
+
+    :meth:`append` writes, :meth:`commit` makes everything written durable.
     """
 
     def __init__(self, path: Path, *, run: str) -> None:
@@ -60,6 +62,7 @@ class Ledger:
         except BaseException:
             os.close(self._descriptor)
             raise
+        self.repaired = bool(torn)
         if torn:
             self._set_aside(torn)
 
@@ -149,7 +152,8 @@ def first_damage(path: Path) -> Damage | None:
         for event in _verified(whole, path, read_head(path.with_name(path.name.removesuffix(".jsonl") + ".head.json"))):
             seq, line = event["seq"], line + 1
     except LedgerDamaged as error:
-        return Damage(**{key: error.details[key] for key in ("line", "after_seq", "code", "reason")})
+        details = error.details
+        return Damage(line=details["line"], after_seq=details["after_seq"], code=details["damage"], reason=details["reason"])
     if torn:
         return Damage(line=line + 1, after_seq=seq, code="torn_tail", reason="the last line is incomplete")
     return None
@@ -213,7 +217,7 @@ def _damaged(path: Path, line: int, after_seq: int, code: str, reason: str) -> L
         file=str(path),
         line=line,
     )
-    error.details = dict(error.details) | {"after_seq": after_seq, "code": code, "reason": reason}
+    error.details = dict(error.details) | {"after_seq": after_seq, "damage": code, "reason": reason}
     return error
 
 

@@ -8,15 +8,14 @@ from datetime import UTC, datetime
 from evalwright.errors import RunBusy, RunConflict
 from evalwright.report import project
 from evalwright.rundir import Layout, RunDirectory, check_id
-from evalwright.workspace import remove_tree
 
-__all__ = ["clear_target", "failed_cases", "replay_id", "split_absent"]
+__all__ = ["check_target", "failed_cases", "replay_id", "split_absent"]
 
 
 def failed_cases(source: RunDirectory) -> tuple[str, str, list[str]]:
     """Return the source's run id, its suite, and the ids of all cases whose recomputed status is not ``pass``."""
     report = project(source)
-    return report.run_id, report.suite, [case.id for case in report.cases if not case.ok]
+    return report.run_id, check_id(report.suite, "suite name"), [case.id for case in report.cases if not case.ok]
 
 
 def split_absent(wanted: Sequence[str], present: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -26,15 +25,15 @@ def split_absent(wanted: Sequence[str], present: Sequence[str]) -> tuple[list[st
 
 def replay_id(layout: Layout, source_id: str, wanted: str | None) -> str:
     """Return the new run's id: the wanted one, or one made from the source's."""
-    if wanted:
+    if wanted is not None:
         return check_id(wanted)
     base = f"{source_id}-replay-{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}"
     names = [base, *(f"{base}-{number}" for number in range(2, 1000))]
     return next(check_id(name) for name in names if not (layout.runs / name).exists())
 
 
-def clear_target(target: RunDirectory, source: RunDirectory, *, force: bool) -> None:
-    """Make the target's id free: a finished run there is removed with ``force``.
+def check_target(target: RunDirectory, source: RunDirectory, *, force: bool) -> None:
+    """Check that the target's id is free, or holds a finished run that ``force`` may replace.
 
     Raises ``RunConflict`` when it is the source itself, finished without ``force``, or no run; ``RunBusy`` when unfinished.
     """
@@ -49,4 +48,3 @@ def clear_target(target: RunDirectory, source: RunDirectory, *, force: bool) -> 
         raise RunBusy(f"run {name} is unfinished", hint=f"go on with: evalwright run --resume {name}")
     if not force:
         raise RunConflict(f"run {name} exists already", hint="choose another --run-id, or replace it with --force")
-    remove_tree(target.path, inside=target.path.parent)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from evalwright.errors import UsageError
 
@@ -45,6 +45,10 @@ class Settings:
         """Return where a value came from: ``command line``, a variable's name, a file's name or ``default``."""
         return self.origins.get(name, "default")
 
+    def outranks_suite(self, name: str) -> bool:
+        """Tell whether a value comes from the command line or the environment, which count more than the suite."""
+        return self.origin(name) not in ("default", CONFIG_FILE)
+
     def overridden(self, **flags: Any) -> Settings:
         """Return these settings with the flags that were given on the command line."""
         given = {name: value for name, value in flags.items() if value is not None and value is not False}
@@ -53,7 +57,12 @@ class Settings:
 
 
 FIELDS = tuple(item.name for item in fields(Settings) if item.name != "origins")
-KINDS: Mapping[str, type] = {
+RANGES: Mapping[str, Mapping[str, Any]] = {
+    "jobs": {"ge": 1, "le": MAX_JOBS},
+    "timeout": {"gt": 0, "allow_inf_nan": False},
+    "reservation_ttl": {"ge": 1},
+}
+KINDS: Mapping[str, Any] = {
     "jobs": int,
     "timeout": float,
     "evals": Path,
@@ -61,7 +70,7 @@ KINDS: Mapping[str, type] = {
     "workspaces": Path,
     "sandbox": str,
     "queue": str,
-    "keep_workspace": str,
+    "keep_workspace": Literal["none", "failed", "all"],
     "acknowledge_unsandboxed_runner": bool,
     "reservation_ttl": int,
 }
@@ -81,10 +90,10 @@ def load_settings(environment: Mapping[str, str], directory: Path = Path()) -> S
 
 
 def _read_sources(variables: Mapping[str, tuple[str, str]], file: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    from pydantic import ValidationError, create_model
+    from pydantic import Field, ValidationError, create_model
     from pydantic_settings import BaseSettings, TomlConfigSettingsSource
 
-    shape: Any = {name: (kind | None, None) for name, kind in KINDS.items()}
+    shape: Any = {name: (kind | None, Field(None, **RANGES.get(name, {}))) for name, kind in KINDS.items()}
     model: type[BaseSettings] = create_model("SettingsSources", __base__=BaseSettings, **shape)
     try:
         in_file = TomlConfigSettingsSource(model, toml_file=file)()
@@ -93,15 +102,24 @@ def _read_sources(variables: Mapping[str, tuple[str, str]], file: Path) -> tuple
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
-        place = variables[name][0] if name in variables else f"{file}: {name}"
-        raise UsageError(f"{place}: {first['msg']}", hint=f"known settings: {', '.join(FIELDS)}", key=name) from error
+        raise _bad(first["msg"], name, variables, file) from error
     except ValueError as error:
         raise UsageError(f"{file}: {error}", hint="write valid TOML", file=str(file)) from error
     values = {name: value for name, value in checked.model_dump().items() if value is not None}
-    if not 1 <= values.get("jobs", 1) <= MAX_JOBS:
-        raise UsageError(f"jobs must lie between 1 and {MAX_JOBS}", hint="change it in the environment or the file")
     origins = {name: variables[name][0] if name in variables else file.name for name in values}
     return values, origins
+
+
+def _bad(why: str, name: str, variables: Mapping[str, tuple[str, str]], file: Path) -> UsageError:
+    """Return the error that names the variable, or the file and the key, and the nearest setting for an unknown one."""
+    place = variables[name][0] if name in variables else f"{file}: {name}"
+    if name in FIELDS:
+        return UsageError(f"{place}: {why}", hint="correct it or leave it out", key=name)
+    import difflib
+
+    near = difflib.get_close_matches(name, FIELDS, 1)
+    hint = f"did you mean {near[0]}?" if near else f"known settings: {', '.join(FIELDS)}"
+    return UsageError(f"{place}: unknown setting", hint=hint, key=name, did_you_mean=near[0] if near else None)
 
 
 def _variables(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:

@@ -59,7 +59,7 @@ class Progress:
         self._counts[status] += 1
         if self._live:
             self._live.update(self._table())
-        elif time.monotonic() - self._printed >= LINE_SECONDS:
+        elif time.monotonic() - self._printed >= LINE_SECONDS and self._done < self._total:
             self._print(self._line())
 
     @hookimpl
@@ -82,7 +82,9 @@ class Progress:
         if self._stream.isatty():
             self._live = self._open_live()
         else:
-            self._print(f"{run}: {total - done} trials to run" + (f", {done} done before" if done else ""))
+            left = total - done
+            what = "1 trial" if left == 1 else f"{left} trials"
+            self._print(f"{run}: {what} to run" + (f", {done} done before" if done else ""))
 
     def _open_live(self) -> Live:
         from rich.console import Console

@@ -50,7 +50,7 @@ def dispatch(words: list[str]) -> int:
     """Carry out one command and return its exit status."""
     started = time.monotonic()
     _use_utf8()
-    verb, rest = words[0], words[1:]
+    verb, *rest = _verb_first(words)
     flags = rest[: rest.index("--")] if "--" in rest else rest
     if verb in VERBS and ("--help" in flags or "-h" in flags):
         sys.stdout.write(verb_help(verb))
@@ -71,7 +71,7 @@ def dispatch(words: list[str]) -> int:
         raise
     except EvalwrightError as error:
         reply = Reply(data=None, errors=error.records(), text=error.message)
-        reply.exit_code = reply.errors[0]["exit_code"]
+        reply.exit_code = min(record["exit_code"] for record in reply.errors)
     except Exception as error:
         reply = _defect(error)
     if session:
@@ -79,6 +79,12 @@ def dispatch(words: list[str]) -> int:
     as_json = session.json if session else "--json" in flags or not sys.stdout.isatty()
     _print(reply, as_json=as_json, started=started, unspoken=session.unspoken if session else set())
     return reply.exit_code
+
+
+def _verb_first(words: list[str]) -> list[str]:
+    """Return the words with the verb in front: flags of every verb may stand before it."""
+    start = next((number for number, word in enumerate(words) if word not in ("--json", "--no-color")), 0)
+    return [*words[start:], *words[:start]]
 
 
 def _verb(name: str) -> Callable[[Session], Reply]:

@@ -13,6 +13,8 @@ from evalwright.errors import UnknownCommand, UnknownFlag, UsageError
 __all__ = ["parse", "unknown_verb"]
 
 MAX_COUNT = 10**9
+AUTHORING = frozenset({"suite", "case", "scorer"})
+SURROGATE = "\\udc"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -27,6 +29,8 @@ class _Parser(argparse.ArgumentParser):
 def parse(verb: str, words: list[str]) -> argparse.Namespace:
     """Return the verb's options. Raises ``UnknownFlag`` or ``UsageError`` that names what is wrong and the cure."""
     definition = VERBS[verb]
+    if verb in AUTHORING and any(SURROGATE in ascii(word) for word in words):
+        raise UsageError(f"{verb}: an argument is not UTF-8, so no suite can hold it", hint="use UTF-8")
     parser = _Parser(prog=f"evalwright {verb}", add_help=False, allow_abbrev=False)
     parser.verb = verb
     for arg in definition.args:

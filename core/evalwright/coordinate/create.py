@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evalwright import __version__
+from evalwright.canonical import finite
 from evalwright.coordinate.inputs import Inputs, not_fixture
 from evalwright.coordinate.lease import Lease
 from evalwright.coordinate.plan import Plan
@@ -57,14 +58,18 @@ def create_run(
             _snapshot(plan, run.snapshot)
             write_document(run.run_json, _record(request, plan, inputs, identity, run_id, experiment))
         lease = Lease.take(run, request.settings.reservation_ttl)
-        return _settle(lease, layout.run(run_id))
+        return _settle(lease, layout.run(run_id), replace=request.replace)
     except BaseException:
         remove_tree(aside, inside=layout.runs)
         raise
 
 
-def _settle(lease: Lease, target: RunDirectory) -> Lease:
+def _settle(lease: Lease, target: RunDirectory, *, replace: bool) -> Lease:
     aside = lease.run.path
+    if replace and target.path.exists():
+        former = Path(tempfile.mkdtemp(dir=aside.parent, prefix=".old-"))
+        os.rename(target.path, former / "run")
+        remove_tree(former, inside=aside.parent)
     try:
         os.rename(aside, target.path)
     except OSError as error:
@@ -98,7 +103,7 @@ def _record(
             "jobs": settings.jobs,
             "timeout_seconds": _number(plan.timeout_seconds),
             "sandbox": plan.tables["sandbox"]["use"],
-            "queue": settings.queue or "local",
+            "queue": plan.queue,
         },
         "replayed_from": request.replayed_from,
         "queue": None,
@@ -117,7 +122,7 @@ def _provenance(argv: Sequence[str], plan: Plan) -> dict[str, Any]:
         "tool": f"evalwright {__version__}",
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "argv": list(argv),
+        "argv": finite(list(argv)),
         "plugins": [loaded.provenance() for loaded in plan.plugins],
         "env_names": sorted(plan.suite.agent.env_allowlist),
     }

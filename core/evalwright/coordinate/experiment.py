@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evalwright.ledger import Event, Ledger, read_events
-from evalwright.rundir import disk_errors, read_document, write_document
+from evalwright.rundir import disk_errors, read_object, write_document
 
 __all__ = ["ExperimentRecord"]
 
@@ -26,7 +26,7 @@ class ExperimentRecord:
     @property
     def document(self) -> dict[str, Any]:
         """Return ``experiment.json``. Raises ``RunCorrupt``."""
-        content: dict[str, Any] = read_document(self.directory / "experiment.json")
+        content: dict[str, Any] = read_object(self.directory / "experiment.json")
         return content
 
     def exists(self) -> bool:

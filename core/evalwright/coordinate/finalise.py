@@ -10,7 +10,7 @@ from typing import Any
 from evalwright.canonical import digest_bytes, digest_json
 from evalwright.coordinate.engine import Engine
 from evalwright.report import Projection, markdown_report, project, status_counts
-from evalwright.rundir import RunDirectory, append_summary, disk_errors, read_document, write_text
+from evalwright.rundir import RunDirectory, append_summary, disk_errors, read_object, write_text
 from evalwright.rundir.bundle import is_deterministic
 from evalwright.rundir.documents import render
 
@@ -52,7 +52,7 @@ def finalise(engine: Engine) -> Projection:
 
 def manifest_of(run: RunDirectory, case_ids: list[str]) -> dict[str, Any]:
     """Return the manifest: evalctl's keys, and per case the digests of its deterministic artifacts."""
-    record = read_document(run.run_json)
+    record = read_object(run.run_json)
     identity = record["suite_identity"]
     return {
         "schema_version": 1,
@@ -71,11 +71,11 @@ def manifest_of(run: RunDirectory, case_ids: list[str]) -> dict[str, Any]:
 
 def _entry(run: RunDirectory, case_id: str) -> dict[str, Any]:
     directory = run.case(case_id)
-    score = read_document(directory / "score.json")
-    digests: Mapping[str, str] = read_document(directory / "bundle.json")["digests"]
+    score = read_object(directory / "score.json")
+    digests: Mapping[str, str] = read_object(directory / "bundle.json")["digests"]
     return {
         "id": case_id,
-        "input_hash": digest_json(read_document(directory / "input.json")),
+        "input_hash": digest_json(read_object(directory / "input.json")),
         "status": score["status"],
         "scores": [{key: item[key] for key in ("scorer", "ok", "score", "id") if key in item} for item in score["scores"]],
         "artifacts": {name: f"cases/{case_id}/{file}" for name, file in ARTIFACTS.items()},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class Plan:
     timeout: float | None
     keep_workspace: str
     workspaces: Path | None
+    queue: str
     arm: str = "default"
     repeat: int = 1
 
@@ -97,8 +98,10 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
 
     Raises ``CapabilityMissing`` for a requirement that the plugins do not meet, and what a plugin's ``check`` objects to.
     """
-    suite = checked.suite
-    sandbox = PluginTable(use=settings.sandbox) if settings.sandbox else suite.sandbox
+    suite = _with_defaults(checked.suite, settings)
+    chosen = settings.sandbox if settings.outranks_suite("sandbox") else None
+    sandbox = PluginTable(use=chosen) if chosen else suite.sandbox
+    queue = settings.queue or "local"
     tables = {
         "runner": suite.runner.as_json(),
         "agent": asdict(suite.agent),
@@ -111,7 +114,7 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
         "cases_file": suite.cases_file,
     }
     registry = checked.registry
-    uses = [("runner", suite.runner.use), ("sandbox", sandbox.use)]
+    uses = [("runner", suite.runner.use), ("sandbox", sandbox.use), ("queue", queue)]
     uses += [("scorer", entry.table.use) for entry in suite.scorers]
     used = _preflight(checked, sandbox)
     plugins = tuple(registry.load(kind, use) for kind, use in dict.fromkeys([*uses, *used]))
@@ -121,10 +124,21 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
         cases=tuple(cases),
         tables=tables,
         plugins=plugins,
-        timeout=settings.timeout,
+        timeout=settings.timeout if settings.outranks_suite("timeout") else None,
         keep_workspace=settings.keep_workspace,
         workspaces=settings.workspaces,
+        queue=queue,
     )
+
+
+def _with_defaults(suite: Suite, settings: Settings) -> Suite:
+    """Return the suite with what ``evalwright.toml`` says about things that the suite itself leaves open."""
+    runner: Mapping[str, Any] = suite.document["runner"]
+    if settings.timeout is not None and "timeout_seconds" not in runner:
+        suite = replace(suite, agent=replace(suite.agent, timeout=settings.timeout))
+    if settings.sandbox is not None and "sandbox" not in suite.document:
+        suite = replace(suite, sandbox=PluginTable(use=settings.sandbox))
+    return suite
 
 
 def check_requirements(suite: Suite, plugins: Sequence[Loaded], sandbox: str) -> None:

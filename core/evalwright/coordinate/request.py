@@ -27,7 +27,9 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """One run to do. ``argv`` is the command line, for the record; ``replayed_from`` the run whose failures are done again."""
+    """One run to do. ``argv`` is the command line, for the record; ``replayed_from`` the run whose failures are done again;
+    ``replace`` lets a finished run of that id give way once the new one is ready to start.
+    """
 
     checked: CheckedSuite
     layout: Layout
@@ -35,6 +37,7 @@ class RunRequest:
     run_id: str | None = None
     selection: Selection = field(default_factory=Selection)
     replayed_from: str | None = None
+    replace: bool = False
     argv: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
 

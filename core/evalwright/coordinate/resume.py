@@ -19,7 +19,7 @@ from evalwright.ledger import Event, read_events
 from evalwright.processes import boot_id
 from evalwright.report import project
 from evalwright.report.projection import OUR_FORMAT
-from evalwright.rundir import Layout, RunDirectory, changed_artifacts, read_document, sealed_digests
+from evalwright.rundir import Layout, RunDirectory, changed_artifacts, read_object, sealed_digests
 from evalwright.settings import Settings
 from evalwright.store import DirectoryStore
 from evalwright.suite import load_suite
@@ -82,7 +82,7 @@ def finished_trials(events: list[Event]) -> dict[str, Event]:
 def _record(run: RunDirectory) -> dict[str, Any]:
     if not run.run_json.is_file():
         raise RunNotFound(f"{run.path} has no run.json", hint="list runs: evalwright jobs list")
-    record: dict[str, Any] = read_document(run.run_json)
+    record: dict[str, Any] = read_object(run.run_json)
     if record.get("format") != OUR_FORMAT:
         raise RunCorrupt(
             f"run {run.path.name} was started by another tool or version",

@@ -24,7 +24,7 @@ from evalwright.interfaces import Deadline
 from evalwright.ledger import Ledger
 from evalwright.registry import PluginHost, Registry
 from evalwright.report import Projection, project
-from evalwright.rundir import Layout, RunDirectory, check_id, disk_errors, read_document
+from evalwright.rundir import Layout, RunDirectory, check_id, disk_errors, read_object
 from evalwright.store import DirectoryStore
 from evalwright.worker import shut_down
 
@@ -66,14 +66,14 @@ def run_suite(request: RunRequest, *, stop: Stop, observers: ObserverSource, war
     cases = select_cases(suite, request.selection)
     plan = make_plan(request.checked, cases, request.settings)
     created_timestamp(request.environment)
-    run_id = check_id(request.run_id) if request.run_id else default_run_id(request.layout, suite.name)
+    run_id = default_run_id(request.layout, suite.name) if request.run_id is None else check_id(request.run_id)
     if plan.tables["sandbox"]["use"] == "subprocess":
         warn("W_UNSANDBOXED_RUNNER", UNSANDBOXED)
     with disk_errors(request.layout.store):
         store = DirectoryStore(request.layout.store)
         inputs = take_inputs(suite, cases, store)
     identity = plan.identity(inputs, store.tree(inputs.gold))
-    existing = _existing(request.layout.run(run_id), identity)
+    existing = None if request.replace else _existing(request.layout.run(run_id), identity)
     if existing:
         return existing
     experiment = _record_experiment(request, plan, identity, run_id)
@@ -104,10 +104,12 @@ def driving(
     """Give the engine of a leased run; queue, plugins, ledger and lease are closed after the block, however it ends."""
     run = lease.run
     registry = Registry(Path())
-    queue = registry.create("queue", settings.queue or "local", {}, PluginHost(registry))
+    queue = registry.create("queue", plan.queue, {}, PluginHost(registry))
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(lease.release)
         ledger = cleanup.enter_context(Ledger(run.ledger, run=run.path.name))
+        if ledger.repaired:
+            warn("W_LEDGER_TAIL_REPAIRED", "the ledger's last line was cut off; it was moved to ledger.jsonl.torn")
         cleanup.callback(shut_down)
         cleanup.callback(queue.close, Deadline.after(30))
         yield Engine(
@@ -137,7 +139,7 @@ def _existing(run: RunDirectory, identity: Mapping[str, Any]) -> RunOutcome | No
             raise RunConflict(f"{run.path} exists and is no run", hint="choose another --run-id")
         working = "is running" if lease_state(run) == "held" else "is unfinished"
         raise RunBusy(f"run {name} {working}", hint=f"go on with: evalwright run --resume {name}")
-    known: Mapping[str, Any] = read_document(run.run_json).get("suite_identity", {}) if run.run_json.is_file() else {}
+    known: Mapping[str, Any] = read_object(run.run_json).get("suite_identity", {}) if run.run_json.is_file() else {}
     differing = sorted(key for key in identity if known.get(key) != identity[key])
     if differing:
         raise RunConflict(

@@ -10,7 +10,7 @@ from evalwright.errors import LedgerDamaged, RunCorrupt
 from evalwright.ledger import Event, read_events
 from evalwright.report import project
 from evalwright.report.projection import OUR_FORMAT
-from evalwright.rundir import RunDirectory, read_document
+from evalwright.rundir import RunDirectory, read_object
 from evalwright.workspace import digest_file
 
 __all__ = ["classify", "live_cases", "state_of", "summary_of"]
@@ -58,8 +58,10 @@ def summary_of(run: RunDirectory, summary: Mapping[str, Any]) -> Record:
 
 def live_cases(run: RunDirectory) -> tuple[list[Record], Record]:
     """Return the cases of an unfinished run with their present status, and its progress."""
-    identity = read_document(run.run_json)["suite_identity"]
+    identity = read_object(run.run_json)["suite_identity"]
     statuses = _statuses(_events(run))
+    if lease_state(run) != "held":
+        statuses = {case: status for case, status in statuses.items() if status != "running"}
     cases = [{"id": case_id, "status": statuses.get(case_id, "pending")} for case_id, _ in identity["cases"]]
     for case in cases:
         case["ok"] = case["status"] == "pass"
@@ -82,7 +84,7 @@ def _statuses(events: list[Event]) -> dict[str, str]:
         elif event["type"] == "TRIAL_FINISHED":
             found[data["case"]] = data["status"]
         elif event["type"] == "RUN_INTERRUPTED":
-            found |= dict.fromkeys(data["canceled"], "canceled")
+            found |= dict.fromkeys(data.get("canceled", ()), "canceled")
         elif event["type"] == "RUN_RESUMED":
             found = {case: status for case, status in found.items() if status not in OPEN}
     return found
@@ -90,7 +92,7 @@ def _statuses(events: list[Event]) -> dict[str, str]:
 
 def _counts(run: RunDirectory) -> Record:
     if run.manifest.is_file():
-        count = len(read_document(run.manifest)["cases"])
+        count = len(read_object(run.manifest)["cases"])
         return {"case_count": count, "terminal": count, "pending": 0}
     _, progress = live_cases(run)
     return {"case_count": progress["case_count"], "terminal": progress["terminal"]} | {
@@ -104,6 +106,6 @@ def _events(run: RunDirectory) -> list[Event]:
 
 def _resumable(run: RunDirectory) -> bool:
     try:
-        return bool(read_document(run.run_json).get("format") == OUR_FORMAT)
+        return bool(read_object(run.run_json).get("format") == OUR_FORMAT)
     except RunCorrupt:
         return False

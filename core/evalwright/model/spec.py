@@ -47,7 +47,7 @@ class TrialSpec:
     def to_bytes(self) -> bytes:
         """Return the spec as UTF-8 JSON."""
         record = {field.name: getattr(self, field.name) for field in fields(self)}
-        return json.dumps(record, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
+        return json.dumps(record, sort_keys=True, allow_nan=False).encode()
 
     @staticmethod
     def from_bytes(data: bytes) -> TrialSpec:

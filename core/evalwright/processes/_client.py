@@ -116,6 +116,7 @@ class Process:
         self._supervisor_pid: int | None = None
         self._report: dict[str, Any] | None = None
         self._lost = False
+        self._asked = False
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._pipes: dict[int, tuple[Literal["stdout", "stderr"], OutputSink]] = {}
         self._sinks: dict[str, OutputSink] = {}
@@ -133,9 +134,11 @@ class Process:
                 raise
 
     def kill(self) -> None:
-        """Ask the supervisor to end the command's tree: TERM, grace, KILL."""
-        with contextlib.suppress(OSError):
-            self._control.send(b"kill")
+        """Ask the supervisor, once, to end the command's tree: TERM, grace, KILL."""
+        if not self._asked:
+            self._asked = True
+            with contextlib.suppress(OSError):
+                self._control.send(b"kill")
 
     def wait(self) -> Completed:
         """Pump the output until the command has ended and return how.
@@ -195,10 +198,7 @@ class Process:
         return time.monotonic() + self._command.timeout + self._command.grace + LOST_SECONDS
 
     def _receive(self) -> None:
-        try:
-            message = self._control.recv(1 << 16)
-        except OSError:
-            message = b""
+        message = self._message()
         record = json.loads(message) if message else None
         if record is None:
             self._lost = True
@@ -206,6 +206,17 @@ class Process:
             self._supervisor_pid = record["supervisor"]
         else:
             self._report = record
+
+    def _message(self) -> bytes:
+        """Return the next message. A reset says only that ours was never read: what was sent before is still there."""
+        for _ in range(2):
+            try:
+                return self._control.recv(1 << 16)
+            except ConnectionResetError:
+                continue
+            except OSError:
+                break
+        return b""
 
     def _read(self, descriptor: int) -> bool:
         name, sink = self._pipes[descriptor]

@@ -279,6 +279,7 @@ def serve(channel: socket.socket) -> None:
             elif descriptors := receive(channel):
                 family.spared.add(start_supervisor(channel, descriptors))
             else:
+                family.spared.clear()
                 family.sweep()
                 return
         family.reap()

@@ -89,6 +89,7 @@ class Catalog:
     def _read(self, kind: str) -> Sequence[Listing]:
         from stevedore.named import NamedExtensionManager
 
+        NamedExtensionManager.ENTRY_POINT_CACHE.pop(GROUPS[kind], None)
         manager: NamedExtensionManager[object] = NamedExtensionManager(GROUPS[kind], names=[])
         pairs = {(point.name, point.value) for point in manager.list_entry_points()}
         found = [item for item in self._installed if item.kind == kind and (item.name, item.target) in pairs]

@@ -7,7 +7,7 @@ from typing import Any
 
 from evalwright.errors import RunNotFound
 from evalwright.ledger import read_events
-from evalwright.rundir import RunDirectory, read_document
+from evalwright.rundir import RunDirectory, read_object
 
 __all__ = ["explain_trial", "explanation_text"]
 
@@ -35,9 +35,9 @@ def explain_trial(run: RunDirectory, case_id: str) -> Record:
     if not (directory / "bundle.json").is_file():
         known = ", ".join(sorted(path.name for path in run.cases.glob("*"))[:20]) if run.cases.is_dir() else "none"
         raise RunNotFound(f"run {run.path.name} has no finished trial of {case_id!r}", hint=f"it has: {known}")
-    bundle = read_document(directory / "bundle.json")
-    record = read_document(run.run_json)
-    score = read_document(directory / "score.json")
+    bundle = read_object(directory / "bundle.json")
+    record = read_object(run.run_json)
+    score = read_object(directory / "score.json")
     spans: Mapping[str, float] = bundle.get("spans_ms", {})
     facts = _facts(run, case_id, record, bundle)
     hops = [
@@ -51,7 +51,7 @@ def explain_trial(run: RunDirectory, case_id: str) -> Record:
         "hops": hops,
         "plugins": record["provenance"]["plugins"],
         "digests": bundle["digests"],
-        "runner": read_document(directory / "runner.json"),
+        "runner": read_object(directory / "runner.json"),
         "scores": score["scores"],
     }
 
@@ -73,7 +73,7 @@ def _facts(run: RunDirectory, case_id: str, record: Mapping[str, Any], bundle: M
     """Return what is known of single hops."""
     identity = record["suite_identity"]
     inputs = dict(identity["cases"])
-    runner = read_document(run.case(case_id) / "runner.json")
+    runner = read_object(run.case(case_id) / "runner.json")
     facts: dict[str, Record] = {
         "suite": {"suite": identity["suite_name"], "digest": identity["suite_hash"]},
         "plan": {"case_digest": inputs.get(case_id)},

@@ -15,7 +15,7 @@ FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 MAX_BODY = 8192
 
 
-def junit_report(report: Projection, *, durations: Mapping[str, float]) -> str:
+def junit_report(report: Projection, *, durations: Mapping[str, float], failures_only: bool = False) -> str:
     """Return the document. A failing case is a ``failure``, an error an ``error``, an unscored one ``skipped``.
 
     ``durations`` are seconds by case id.
@@ -31,7 +31,7 @@ def junit_report(report: Projection, *, durations: Mapping[str, float]) -> str:
     }
     root = ET.Element("testsuites", totals)
     suite = ET.SubElement(root, "testsuite", totals)
-    for case in report.cases:
+    for case in report.failures if failures_only else report.cases:
         _add(suite, report.suite, case, durations.get(case.id, 0.0))
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"

@@ -13,7 +13,7 @@ from evalwright.errors import EvalwrightError, LedgerDamaged, RunCorrupt
 from evalwright.ledger import read_events
 from evalwright.report.rescore import Rescorer
 from evalwright.report.totals import status_counts
-from evalwright.rundir import RunDirectory, changed_artifacts, read_document
+from evalwright.rundir import RunDirectory, changed_artifacts, read_object
 from evalwright.scoring import mean_score
 from evalwright.workspace import digest_file
 
@@ -108,14 +108,15 @@ def project(run: RunDirectory) -> Projection:
 class _Projector:
     def __init__(self, run: RunDirectory) -> None:
         self.run = run
-        self.manifest = read_document(run.manifest)
+        self.manifest = read_object(run.manifest)
         self.warnings: list[Record] = []
-        self.ours = run.run_json.is_file() and read_document(run.run_json).get("format") == OUR_FORMAT
+        self.ours = run.run_json.is_file() and read_object(run.run_json).get("format") == OUR_FORMAT
 
     def project(self) -> Projection:
         try:
             entries = sorted(self.manifest["cases"], key=lambda entry: entry["id"])
             suite = self.manifest["suite"]
+            self._check_entries(entries, suite["case_count"])
             suite_changed = self._suite_changed(suite["hash"])
             sealed = self._sealed()
             cases = [self._case(entry, sealed=sealed, rescore=suite_changed or not sealed) for entry in entries]
@@ -132,6 +133,15 @@ class _Projector:
             sealed=sealed,
             warnings=self.warnings,
         )
+
+    def _check_entries(self, entries: Sequence[Mapping[str, Any]], count: int) -> None:
+        """Refuse a manifest that lists a case twice, or an unsealed one that lists another number than it claims."""
+        ids = [entry["id"] for entry in entries]
+        doubled = sorted({case_id for case_id in ids if ids.count(case_id) > 1}) if len(set(ids)) < len(ids) else []
+        if doubled:
+            raise RunCorrupt(f"{self.run.manifest} lists {doubled[0]} twice", hint="restore it from a copy")
+        if len(ids) != count and not self.ours:
+            raise RunCorrupt(f"{self.run.manifest} lists {len(ids)} of {count} cases", hint="restore it from a copy")
 
     @cached_property
     def rescorer(self) -> Rescorer:
@@ -154,7 +164,7 @@ class _Projector:
 
     def _suite_changed(self, suite_hash: str) -> bool:
         try:
-            changed = digest_json(read_document(self.run.snapshot / "suite.json")) != suite_hash
+            changed = digest_json(read_object(self.run.snapshot / "suite.json")) != suite_hash
         except RunCorrupt:
             changed = True
         if changed:
@@ -169,7 +179,7 @@ class _Projector:
         if changed:
             self._warn("W_ARTIFACT_TAMPERED", f"cases/{case_id}: {', '.join(changed)} changed since the run")
         if not changed and digests and not rescore:
-            score = read_document(directory / "score.json")
+            score = read_object(directory / "score.json")
             return _reported(case_id, score["status"], score["scores"], score.get("fault"), digests)
         status, scores, fault = self._judged(case_id, directory)
         tampered = bool(changed) or (self.ours and not sealed)

@@ -10,7 +10,7 @@ from evalwright.errors import RunCorrupt
 from evalwright.interfaces import ScoreContext
 from evalwright.model import Manifest, ScoredTrial
 from evalwright.model.manifest import changes_between
-from evalwright.rundir import RunDirectory, read_document
+from evalwright.rundir import RunDirectory, read_object
 from evalwright.scoring import apply_scorers, fold_status
 from evalwright.suite import load_scorers
 
@@ -25,10 +25,10 @@ class Rescorer:
 
     def judge(self, directory: Path) -> tuple[str, Sequence[Mapping[str, Any]], str | None]:
         """Return ``(status, score records, fault)`` of one case. Raises ``RunCorrupt`` when an artifact is missing."""
-        case = read_document(directory / "input.json")
-        runner = read_document(directory / "runner.json")
-        before = Manifest.from_json(read_document(directory / "workspace-before.json"))
-        after = Manifest.from_json(read_document(directory / "workspace-after.json"))
+        case = read_object(directory / "input.json")
+        runner = read_object(directory / "runner.json")
+        before = Manifest.from_json(read_object(directory / "workspace-before.json"))
+        after = Manifest.from_json(read_object(directory / "workspace-after.json"))
         trial = ScoredTrial(
             case_id=case["id"],
             task=case["task"],
@@ -57,7 +57,7 @@ def _stored(directory: Path) -> dict[str, dict[str, Any]]:
     """Return the sealed records of scorers that are not judged again, by id."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted((directory / "scorers").glob("*.json")):
-        record = read_document(path)
+        record = read_object(path)
         missing = {"scorer", "ok", "score", "label", "findings"} - set(record)
         if missing:
             raise RunCorrupt(f"{path} lacks {', '.join(sorted(missing))}", hint="restore the file", file=str(path))

@@ -8,7 +8,7 @@ from typing import Any
 from evalwright.errors import RunCorrupt
 from evalwright.ledger import Event, first_damage, read_events
 from evalwright.report.projection import OUR_FORMAT
-from evalwright.rundir import RunDirectory, changed_artifacts, read_document, sealed_digests
+from evalwright.rundir import RunDirectory, changed_artifacts, read_object, sealed_digests
 from evalwright.workspace import digest_file
 
 __all__ = ["verify_run"]
@@ -21,7 +21,7 @@ def verify_run(run: RunDirectory) -> Record:
 
     Raises ``RunCorrupt`` when a run of ours lacks its ledger, its head record or its digests.
     """
-    record: Record = read_document(run.run_json) if run.run_json.is_file() else {}
+    record: Record = read_object(run.run_json) if run.run_json.is_file() else {}
     result: Record = {
         "run_id": run.path.name,
         "ok": True,
@@ -47,9 +47,9 @@ def verify_run(run: RunDirectory) -> Record:
 
 def _damages(run: RunDirectory, events: list[Event], result: Record) -> Iterator[Record]:
     """Yield what does not have its digest, counting the artifacts that do."""
-    for event in events:
-        if event["type"] == "TRIAL_FINISHED":
-            yield from _bundle_damage(run, event, result)
+    last = {event["data"]["case"]: event for event in events if event["type"] == "TRIAL_FINISHED"}
+    for event in last.values():
+        yield from _bundle_damage(run, event, result)
     finished = [event for event in events if event["type"] == "RUN_FINISHED"]
     if not finished:
         return
@@ -58,7 +58,7 @@ def _damages(run: RunDirectory, events: list[Event], result: Record) -> Iterator
         return
     if digest_file(run.manifest) != finished[-1]["data"]["manifest_digest"]:
         yield _damage("manifest.json", finished[-1]["seq"], "wrong_digest", "the file is not the one that was sealed")
-    for entry in read_document(run.manifest)["cases"]:
+    for entry in read_object(run.manifest)["cases"]:
         if not entry.get("digests"):
             raise RunCorrupt(f"manifest.json has no digests for {entry['id']}", hint="restore it from a copy")
 

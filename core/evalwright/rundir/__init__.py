@@ -1,7 +1,7 @@
 """Runs and experiments on disk: the only code that knows their file names."""
 
 from evalwright.rundir.bundle import DETERMINISTIC, BundleWriter, changed_artifacts, sealed_digests
-from evalwright.rundir.documents import disk_errors, read_document, write_document, write_text
+from evalwright.rundir.documents import disk_errors, read_document, read_object, write_document, write_text
 from evalwright.rundir.index import append_summary, read_summaries
 from evalwright.rundir.layout import Layout, RunDirectory, check_id, find_run, is_experiment, runs_in
 
@@ -17,6 +17,7 @@ __all__ = [
     "find_run",
     "is_experiment",
     "read_document",
+    "read_object",
     "read_summaries",
     "runs_in",
     "sealed_digests",

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from evalwright.canonical import digest_bytes, is_object
-from evalwright.rundir.documents import disk_errors, read_document, render
+from evalwright.rundir.documents import disk_errors, read_object, render
 from evalwright.workspace import digest_file
 
 __all__ = ["DETERMINISTIC", "BundleWriter", "changed_artifacts", "is_deterministic", "sealed_digests"]
@@ -74,7 +74,7 @@ def sealed_digests(directory: Path) -> Mapping[str, str] | None:
     path = directory / SEAL
     if not path.is_file():
         return None
-    digests = read_document(path).get("digests")
+    digests = read_object(path).get("digests")
     return digests if is_object(digests) else {}
 
 

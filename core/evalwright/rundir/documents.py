@@ -11,9 +11,10 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+from evalwright.canonical import is_object
 from evalwright.errors import DiskFull, RunCorrupt
 
-__all__ = ["disk_errors", "read_document", "render", "write_document", "write_text"]
+__all__ = ["disk_errors", "read_document", "read_object", "render", "write_document", "write_text"]
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
 
@@ -33,6 +34,14 @@ def read_document(path: Path) -> Any:
         ) from error
     except (ValueError, RecursionError) as error:
         raise RunCorrupt(f"{path} is not valid JSON: {error}", hint="restore the file", file=str(path)) from error
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return a JSON object. Raises ``RunCorrupt`` as :func:`read_document` does, and for any other value."""
+    value = read_document(path)
+    if not is_object(value):
+        raise RunCorrupt(f"{path} must hold a JSON object", hint="restore the file", file=str(path))
+    return value
 
 
 def write_document(path: Path, value: Any) -> None:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from evalwright.errors import RunNotFound, UsageError
+from evalwright.errors import RunCorrupt, RunNotFound, UsageError
 
 __all__ = ["Layout", "RunDirectory", "check_id", "find_run", "is_experiment", "runs_in"]
 
@@ -133,8 +134,8 @@ def runs_in(layout: Layout) -> Iterator[RunDirectory]:
             yield run
 
 
-def _inside(parent: Path, name: str) -> Path:
+def _inside(parent: Path, name: Any) -> Path:
     """Return a child of ``parent``; a name that is a path or climbs is refused."""
-    if not name or "/" in name or "\0" in name or ".." in name or name == ".":
-        raise UsageError(f"case id {name!r} is not a safe name", hint="the record was edited; restore it")
+    if not isinstance(name, str) or not name or "/" in name or "\0" in name or ".." in name or name == ".":
+        raise RunCorrupt(f"case id {name!r} is not a safe name", hint="restore the record that holds it")
     return parent / name

@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ def add_case(directory: Path, case: Mapping[str, Any]) -> Record:
     return {"suite": name, "id": record["id"], "created": known is None, "case": record}
 
 
-def add_cases(directory: Path, lines: Iterator[tuple[int, str]]) -> Record:
+def add_cases(directory: Path, lines: Iterable[tuple[int, str | None]]) -> Record:
     """Add many cases, one JSON object a line: good ones are added, the same ones skipped, bad ones rejected with reasons.
 
     Returns ``{suite, added[{id}], skipped[{id}], rejected[{line, id?, code, message}], counts}``.
@@ -82,6 +82,8 @@ def add_cases(directory: Path, lines: Iterator[tuple[int, str]]) -> Record:
         name, path, existing = _cases_of(directory)
         for number, text in lines:
             try:
+                if text is None:
+                    raise ValueError("the line is not UTF-8")
                 record = _identified(parse_json(text))
                 known = existing.get(record["id"])
                 if known is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from evalwright.errors import PluginError
 from evalwright.interfaces import Scorer
 from evalwright.model import Case, PluginTable, ScorerEntry
 from evalwright.registry import Registry, model_problems
-from evalwright.suite.expect import own_expectations
+from evalwright.suite.expect import near_names, own_expectations
 from evalwright.suite.paths import overlaps, path_objection
 from evalwright.suite.problems import Problems
 from evalwright.suite.read import case_lines, parse_json
@@ -75,19 +74,15 @@ class CaseChecker:
         if why := path_objection(self.directory, name, "file"):
             self.problems.add(self.directory / "suite.json", f"cases: {why}", code="E_SUITE_NOT_FOUND", key="cases")
             return ()
-        cases = [case for number, text in self._lines(read) if (case := self._case(number, text)) is not None]
+        cases = [case for number, text in case_lines(read(self.file)) if (case := self._case(number, text)) is not None]
         self._unique(cases)
         self._separate(cases, name)
         return tuple(cases)
 
-    def _lines(self, read: Callable[[Path], bytes]) -> list[tuple[int, str]]:
-        try:
-            return list(case_lines(read(self.file)))
-        except ValueError as error:
-            self.problems.add(self.file, str(error), code=INVALID, hint="save the file as UTF-8")
-            return []
-
-    def _case(self, line: int, text: str) -> Case | None:
+    def _case(self, line: int, text: str | None) -> Case | None:
+        if text is None:
+            self._add(line, "the line is not UTF-8", hint="save the file as UTF-8")
+            return None
         try:
             record = parse_json(text)
         except (ValueError, RecursionError) as error:
@@ -112,18 +107,19 @@ class CaseChecker:
     def _paths(self, case: Case) -> None:
         for key, kind in PATHS:
             raw = case.record.get(key)
-            if raw is None:
-                continue
-            if why := path_objection(self.directory, raw, kind):
-                self._add(case.line, f"{key}: {why}", key)
-            elif kind == "directory" and raw not in self._checked_fixtures:
-                self._checked_fixtures.add(raw)
-                for path, why in fixture_problems(self.directory / raw):
-                    self._add(case.line, f"{key} {raw}: {path} {why}", key)
+            if raw is not None:
+                self._path(case, key, raw, kind)
         if isinstance(case.gold, str):
             patch = case.gold.endswith((".patch", ".diff"))
-            if why := path_objection(self.directory, case.gold, "file" if patch else "directory"):
-                self._add(case.line, f"gold: {why}", "gold")
+            self._path(case, "gold", case.gold, "file" if patch else "directory")
+
+    def _path(self, case: Case, key: str, raw: str, kind: str) -> None:
+        if why := path_objection(self.directory, raw, kind):
+            self._add(case.line, f"{key}: {why}", key)
+        elif kind == "directory" and raw not in self._checked_fixtures:
+            self._checked_fixtures.add(raw)
+            for path, why in fixture_problems(self.directory / raw):
+                self._add(case.line, f"{key} {raw}: {path} {why}", key)
 
     def _expectations(self, case: Case) -> None:
         ids = [entry.id for entry, _ in self.scorers]
@@ -160,7 +156,7 @@ class CaseChecker:
 
     def _unclaimed(self, case: Case, key: str, known: Sequence[str] = ()) -> None:
         names = sorted(known or {*self.owners, *BUILTIN_KEYS, *(entry.id for entry, _ in self.scorers)})
-        near = difflib.get_close_matches(key, names, 1, cutoff=0.75)
+        near = near_names(key, names)
         if not self.native:
             has_command = any(entry.table.use == "command" for entry, _ in self.scorers)
             if key in BUILTIN_KEYS or (has_command and not near):
@@ -191,7 +187,7 @@ class CaseChecker:
 
     def _separate(self, cases: Sequence[Case], cases_file: str) -> None:
         """Refuse gold inside what a runner sees, and the reverse."""
-        seen = [*(case.workspace for case in cases), *self.files]
+        seen = [*(case.workspace for case in cases), *(case.diff for case in cases if case.diff), *self.files]
         secret = {cases_file: "cases"}
         lines: dict[str, int] = {}
         for case in cases:
@@ -199,7 +195,7 @@ class CaseChecker:
                 if isinstance(path, str):
                     secret[path] = name
                     lines.setdefault(path, case.line)
-        for name, path, place in overlaps(seen, secret):
+        for name, path, place in overlaps(self.directory, seen, secret):
             message = f"{name} {path} and {place}, which the runner sees, lie inside one another"
             self._add(lines.get(path, 0), message, name, "keep them in separate directories")
 

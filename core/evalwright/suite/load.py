@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evalwright.canonical import is_object
-from evalwright.errors import PluginError, SuiteNotFound
+from evalwright.errors import PluginError, PluginNotFound, SuiteNotFound
 from evalwright.interfaces import Scorer
 from evalwright.model import BUILTIN_SCORERS, AgentTable, PluginTable, ScorerEntry, Suite
 from evalwright.registry import PluginHost, Registry, configuration_problems, model_problems, unknown_key
@@ -85,7 +85,7 @@ class _Loader:
     def load(self) -> CheckedSuite:
         document = self._document()
         native = document.get("schema_version") is not None
-        agent, runner = self._runner(document.get("runner") or {})
+        agent, runner = self._runner(document["runner"]) if "runner" in document else (AgentTable(), PluginTable(use=""))
         sandbox = self._table("sandbox", document.get("sandbox", "subprocess"), "sandbox")
         named_tables: Mapping[str, Any] = document.get("sandboxes") or {}
         named = {name: self._table("sandbox", table, f"sandboxes.{name}") for name, table in named_tables.items()}
@@ -148,10 +148,10 @@ class _Loader:
         for key in planned:
             self._add(f"{key}: not supported by this version", key, f"remove {key}")
         known = {key: value for key, value in document.items() if key not in planned}
-        self._extend(model_problems(SuiteShape, known, ""))
-        if any("key" in record and "." not in record["key"] for record in self.problems.records):
-            self.problems.raise_all()
-        return dict(document)
+        problems = model_problems(SuiteShape, known, "")
+        self._extend(problems)
+        bad = {str(problem["key"]).partition(".")[0] for problem in problems}
+        return {key: value for key, value in known.items() if key not in bad}
 
     def _runner(self, table: dict[str, Any]) -> tuple[AgentTable, PluginTable]:
         shared = {key: value for key, value in table.items() if key in AGENT_KEYS}
@@ -198,7 +198,10 @@ class _Loader:
         try:
             loaded = self.registry.load(kind, use)
         except PluginError as error:
-            self._add(f"{place}: {error.message}", place, error.hint, **error.details, error_code=error.code)
+            record = {"message": f"{place}: {error.message}", "hint": error.hint, "key": place, **error.details}
+            found = isinstance(error, PluginNotFound)
+            record |= {"error_code": error.code} if found else {"code": error.code, "exit_code": error.exit_code}
+            self._extend([record])
             return PluginTable(use=use)
         for record in configuration_problems(loaded.cls, config, place):
             key = str(record.get("key", "")).rpartition(".")[2]

@@ -25,14 +25,16 @@ def path_objection(directory: Path, raw: str, kind: str) -> str | None:
     return None
 
 
-def overlaps(seen: Iterable[str], secret: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return ``(name, secret path, seen path)`` for each secret that lies inside a place the runner sees, or around it."""
-    open_places = sorted({str(PurePosixPath(path)) for path in seen})
+def overlaps(directory: Path, seen: Iterable[str], secret: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return ``(name, secret path, seen path)`` for each secret that lies inside a place the runner sees, or around it.
+
+    Places are compared where their links lead.
+    """
+    open_places = {path: (directory / path).resolve() for path in sorted(set(seen))}
     found: list[tuple[str, str, str]] = []
     for path, name in secret.items():
-        hidden = PurePosixPath(path)
-        for place in open_places:
-            shown = PurePosixPath(place)
+        hidden = (directory / path).resolve()
+        for place, shown in open_places.items():
             if hidden == shown or shown in hidden.parents or hidden in shown.parents:
-                found.append((name, str(hidden), place))
+                found.append((name, path, place))
     return found

@@ -33,8 +33,8 @@ class Problems:
     def extend(self, file: Path, records: Iterable[Mapping[str, Any]], *, code: str, line: int | None = None) -> None:
         """Note problems that a validator returned as ``{message, hint, ...}``."""
         for record in records:
-            rest = {key: value for key, value in record.items() if key not in {"message", "hint"}}
-            self.add(file, record["message"], code=code, hint=record["hint"], line=line, **rest)
+            rest = {key: value for key, value in record.items() if key not in {"message", "hint", "file", "line"}}
+            self.add(file, record["message"], hint=record["hint"], line=line, **({"code": code} | rest))
 
     def raise_all(self) -> None:
         """Raise ``SuiteError`` with every problem, or do nothing when there is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
 from collections.abc import Iterator
@@ -25,26 +26,30 @@ def suite_file(directory: Path) -> Path:
 
 def parse_suite(path: Path, text: str) -> Any:
     """Return the document that a suite's file holds. Raises ``ValueError`` that says what and where."""
-    return tomllib.loads(text) if path.suffix == ".toml" else parse_json(text)
+    if path.suffix != ".toml":
+        return parse_json(text)
+    document = tomllib.loads(text)
+    _refuse_foreign(document)
+    return document
 
 
 def parse_json(text: str) -> Any:
     """Return a JSON value. Raises ``ValueError`` for duplicate keys, NaN, infinities and lone surrogates too."""
-    value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+    value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_finite)
     if "\\u" in text or SURROGATE.search(text):
         _refuse_surrogates(value)
     return value
 
 
-def case_lines(data: bytes) -> Iterator[tuple[int, str]]:
-    """Yield ``(line number, text)`` of each line that is not blank. Raises ``ValueError`` naming the line that is not UTF-8."""
+def case_lines(data: bytes) -> Iterator[tuple[int, str | None]]:
+    """Yield ``(line number, text)`` of each line that is not blank; ``None`` stands for a line that is not UTF-8."""
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if not line.strip():
             continue
         try:
             yield number, line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"line {number} is not UTF-8: {error.reason} at byte {error.start}") from error
+        except UnicodeDecodeError:
+            yield number, None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -54,6 +59,27 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f'the key "{key}" stands twice')
         found[key] = value
     return found
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {text} is too large")
+    return value
+
+
+def _refuse_foreign(value: Any) -> None:
+    """Refuse what TOML has and JSON has not: dates, times, infinities."""
+    if is_object(value):
+        for item in value.values():
+            _refuse_foreign(item)
+    elif is_array(value):
+        for item in value:
+            _refuse_foreign(item)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is not a number that a suite can hold")
+    elif not isinstance(value, (str, int, float)):
+        raise ValueError(f"{value} is a {type(value).__name__}; quote it to make it text")
 
 
 def _constant(name: str) -> Any:

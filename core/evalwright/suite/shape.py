@@ -35,6 +35,14 @@ class AgentShape(BaseModel):
     reveal_expect: bool = False
     reveal_id: bool = False
 
+    @field_validator("env")
+    @classmethod
+    def _variables(cls, env: dict[str, str]) -> dict[str, str]:
+        for name, value in env.items():
+            if not name or "=" in name or "\0" in name + value:
+                raise ValueError(f"{name!r} cannot be an environment variable: no =, no NUL, not empty")
+        return env
+
     @field_validator("redact_patterns")
     @classmethod
     def _compile(cls, patterns: list[str]) -> list[str]:

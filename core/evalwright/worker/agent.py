@@ -15,12 +15,13 @@ from evalwright.interfaces import Beat, Command, Deadline, Mount, OutputSink, Sa
 from evalwright.model import Completed, TrialSpec
 from evalwright.redaction import Redactor
 from evalwright.rundir import check_id
+from evalwright.worker.bounded import within
 from evalwright.worker.environment import base_environment, case_variables
 from evalwright.workspace import TrialPlace
 
 __all__ = ["AgentContext", "WatchedSession"]
 
-CLEANUP_SECONDS = 30.0
+CLEANUP_SECONDS = 10.0
 MAX_EVENTS = 10_000
 AGENT_FILES = PurePosixPath("/agent")
 
@@ -134,7 +135,7 @@ class AgentContext:
             context._sessions.append(context._open(readonly=readonly, network=network))
             yield context
         finally:
-            context.end(Deadline.after(CLEANUP_SECONDS))
+            within(CLEANUP_SECONDS, context.end)
 
     def canceled(self) -> bool:
         """Tell whether the run was stopped."""

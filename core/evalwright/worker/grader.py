@@ -15,6 +15,7 @@ from evalwright.model import Manifest, ScorerEntry, TrialSpec
 from evalwright.redaction import Redactor
 from evalwright.store import DirectoryStore
 from evalwright.worker.agent import CLEANUP_SECONDS, WatchedSession
+from evalwright.worker.bounded import within
 from evalwright.worker.environment import base_environment, case_variables, expand_prefixes
 from evalwright.worker.hidden import lay_hidden, neutralise
 from evalwright.worker.runtime import Plugins, Runtime
@@ -125,10 +126,9 @@ class GraderContext:
         try:
             yield session
         finally:
-            deadline = Deadline.after(CLEANUP_SECONDS)
-            session.kill(deadline)
             try:
-                session.destroy(deadline)
+                within(CLEANUP_SECONDS, session.kill)
+                within(CLEANUP_SECONDS, session.destroy)
             except Exception as error:
                 grader.warn(f"the grader's session was not released: {error}")
 

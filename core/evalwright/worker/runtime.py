@@ -132,7 +132,7 @@ def _by_id(data: bytes) -> dict[str, dict[str, Any]]:
 
     found: dict[str, dict[str, Any]] = {}
     for _, text in case_lines(data):
-        record = json.loads(text)
+        record = json.loads(text or "")
         record["id"] = record.get("id") or digest_json(record)[7:19]
         found[record["id"]] = record
     return found

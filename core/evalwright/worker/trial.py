@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evalwright.errors import EvalwrightError, SandboxLost, TrialError
-from evalwright.interfaces import Beat, Deadline, Store
+from evalwright.interfaces import Beat, Store
 from evalwright.model import Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
 from evalwright.model.manifest import changes_between
 from evalwright.redaction import Redactor, credential_values
@@ -21,6 +21,7 @@ from evalwright.rundir import BundleWriter, disk_errors
 from evalwright.scoring import apply_scorers, fold_status, is_pure
 from evalwright.store import DirectoryStore
 from evalwright.worker.agent import CLEANUP_SECONDS, AgentContext
+from evalwright.worker.bounded import within
 from evalwright.worker.evidence import answer_of, runner_record, text_diff, write_streams
 from evalwright.worker.grader import Grader
 from evalwright.worker.runtime import Runtime
@@ -131,13 +132,13 @@ class Trial:
     def _end(self, context: AgentContext) -> None:
         """Every process of the agent is dead after this; the runner's result is kept even when that fails."""
         try:
-            context.end(Deadline.after(CLEANUP_SECONDS))
+            within(CLEANUP_SECONDS, context.end)
         except Exception as error:
             self._fail("E_SANDBOX_LOST", "sandbox_lost", f"the sandbox did not end cleanly: {error}")
 
     def _release(self, context: AgentContext) -> None:
         try:
-            context.destroy(Deadline.after(CLEANUP_SECONDS))
+            within(CLEANUP_SECONDS, context.destroy)
         except Exception as error:
             self._warn("W_SANDBOX_LEFT", f"the sandbox was not released: {error}")
 

@@ -51,6 +51,12 @@ def _link_objection(base: bytes, path: bytes) -> str | None:
     shown = display(target)
     if os.path.isabs(target):
         return f"is a link to the absolute path {shown}"
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        return f"is a link that goes in circles: {shown}"
     parent = os.path.dirname(path)
     aim = os.path.normpath(os.path.join(parent, target))
     resolved = os.path.realpath(path)

@@ -32,7 +32,7 @@ class CommandConfig(BaseModel):
     def _one_form(self) -> CommandConfig:
         if self.shell and (not self.command or self.argv):
             raise ValueError("shell: true needs command, and no argv")
-        if not self.shell and (not self.argv or self.command):
+        if not self.shell and (not self.argv or not self.argv[0] or self.command):
             raise ValueError("give argv, or command with shell: true")
         if any("\0" in word for word in self.argv or [self.command or ""]):
             raise ValueError("an argument cannot hold a NUL")

@@ -35,11 +35,7 @@ def answer(session: Session) -> Reply:
 
 
 def _many(directory: Any) -> Reply:
-    try:
-        lines = list(case_lines(sys.stdin.buffer.read()))
-    except ValueError as error:
-        raise UsageError(f"stdin: {error}", hint="pipe UTF-8") from error
-    data = add_cases(directory, iter(lines))
+    data = add_cases(directory, case_lines(sys.stdin.buffer.read()))
     counts = data["counts"]
     text = f"{data['suite']}: {counts['added']} added, {counts['skipped']} skipped, {counts['rejected']} rejected\n"
     text += "".join(f"  line {item['line']}: {item['message']}\n" for item in data["rejected"])

@@ -57,7 +57,7 @@ def _data(project: Project, plan: Plan) -> dict[str, Any]:
             "jobs": settings.jobs,
             "timeout_seconds": plan.timeout_seconds,
             "sandbox": plan.tables["sandbox"]["use"],
-            "queue": settings.queue or "local",
+            "queue": plan.queue,
         },
         "plan": {"summary": summary | {"parallel_tracks": min(settings.jobs, count)}},
         "dependency_graph": {"kind": "independent_cases", "edges": list[str]()},

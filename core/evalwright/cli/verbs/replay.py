@@ -8,7 +8,7 @@ from evalwright.cli.project import open_project
 from evalwright.cli.verbs.run import outcome_reply
 from evalwright.coordinate import RunRequest, Selection, Stop, run_suite
 from evalwright.errors import UsageError
-from evalwright.replay import clear_target, failed_cases, replay_id, split_absent
+from evalwright.replay import check_target, failed_cases, replay_id, split_absent
 from evalwright.rundir import find_run
 
 __all__ = ["answer"]
@@ -33,7 +33,7 @@ def answer(session: Session) -> Reply:
         session.warn("W_NOTHING_TO_REPLAY", "none of the failed cases is in the suite any more")
         return _nothing(source_id)
     target = project.layout.run(replay_id(project.layout, source_id, options.run_id))
-    clear_target(target, source, force=options.force)
+    check_target(target, source, force=options.force)
     stop = Stop()
     stop.listen()
     request = RunRequest(
@@ -43,6 +43,7 @@ def answer(session: Session) -> Reply:
         run_id=target.path.name,
         selection=Selection(cases=chosen),
         replayed_from=source_id,
+        replace=options.force,
         argv=session.argv,
         environment=session.environment,
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply, paged
 from evalwright.cli.project import open_project
+from evalwright.errors import UsageError
 from evalwright.report import Projection, junit_report, markdown_report, text_report
 from evalwright.report import project as project_run
 from evalwright.rundir import RunDirectory, find_run
@@ -23,8 +25,11 @@ def answer(session: Session) -> Reply:
     for warning in report.warnings:
         session.warn(warning["code"], warning["message"])
     reply = _envelope(session, report)
+    paging = options.limit is not None or options.cursor is not None
     form = options.format or ("text" if sys.stdout.isatty() else "json")
     if form != "json" and not options.json:
+        if paging:
+            raise UsageError(f"a {form} report has no pages", hint="use --format json with --limit and --cursor")
         reply.body = _rendered(form, report, run, failures_only=options.failures)
     again = f"evalwright report --run-dir {run.path}"
     return reply.then(f"{again} --format json", "make this report again")
@@ -49,14 +54,17 @@ def _envelope(session: Session, report: Projection) -> Reply:
 
 def _rendered(form: str, report: Projection, run: RunDirectory, *, failures_only: bool) -> str:
     if form == "junit":
-        return junit_report(report, durations=_durations(run, report))
+        return junit_report(report, durations=_durations(run, report), failures_only=failures_only)
     if form == "markdown":
         return markdown_report(report, failures_only=failures_only)
-    return text_report(report, failures_only=failures_only, next_command=_closer(report))
+    return text_report(report, failures_only=failures_only, next_command=_closer(report, run))
 
 
-def _closer(report: Projection) -> str | None:
-    return f"evalwright explain {report.run_id} {report.failures[0].id}" if report.failures else None
+def _closer(report: Projection, run: RunDirectory) -> str | None:
+    """Return the command that explains the first failure of exactly this directory."""
+    if not report.failures or not report.sealed:
+        return None
+    return f"evalwright explain {report.run_id} {report.failures[0].id} --run-dir {shlex.quote(str(run.path))}"
 
 
 def _durations(run: RunDirectory, report: Projection) -> dict[str, float]:

@@ -11,6 +11,8 @@ from evalwright.report import text_report
 
 __all__ = ["answer", "outcome_reply", "run_request"]
 
+FIXED = ("run_id", "timeout", "sandbox", "keep_workspace", "case", "tag", "split", "max_cases")
+
 
 def answer(session: Session) -> Reply:
     """Run or resume, and return the run's summary."""
@@ -46,6 +48,8 @@ def outcome_reply(session: Session, outcome: RunOutcome, **extra: object) -> Rep
         session.warn("W_PARTIAL_RUN", f"{report.counts['error']} of {len(report.cases)} trials ended in error")
     again = f"evalwright report {report.run_id}"
     text = text_report(report, failures_only=len(report.cases) > 20, next_command=again)
+    if outcome.existing:
+        text = f"This run was finished before; nothing was executed.\n{text}"
     reply = Reply(data={**outcome.data, **extra}, text=text)
     if session.options.fail_on_fail and not report.ok:
         reply.exit_code = 6
@@ -54,8 +58,12 @@ def outcome_reply(session: Session, outcome: RunOutcome, **extra: object) -> Rep
 
 def _resume(project: Project, stop: Stop) -> RunOutcome:
     options = project.session.options
-    if options.suite is not None or options.run_id is not None:
-        raise UsageError("--resume takes the suite and the id from the run", hint=f"evalwright run --resume {options.resume}")
+    if options.suite is not None:
+        raise UsageError("--resume takes the suite from the run", hint=f"evalwright run --resume {options.resume}")
+    for name in FIXED:
+        if getattr(options, name):
+            flag = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{flag} is fixed when a run starts", hint=f"resume without {flag}, or start a new run")
     run = project.layout.run(options.resume)
     return resume_run(
         run,

@@ -12,7 +12,7 @@ from evalwright.coordinate.lease import read_reservation
 from evalwright.coordinate.state import OPEN
 from evalwright.report import project as project_run
 from evalwright.report import status_counts
-from evalwright.rundir import RunDirectory, find_run, read_document
+from evalwright.rundir import RunDirectory, find_run, read_object
 
 __all__ = ["answer"]
 
@@ -26,7 +26,7 @@ def answer(session: Session) -> Reply:
     if state == "completed":
         data, cases = _finished(session, run)
     else:
-        data, cases = _unfinished(run, state)
+        data, cases = _unfinished(run)
     page, pagination = paged(cases, "id", options.limit, options.cursor)
     data |= {"run_id": data.get("run_id", run.path.name), "run_dir": str(run.path), "state": state, "cases": page}
     data |= {"lease": dict(read_reservation(run)) or None, "total_count": len(cases)}
@@ -50,13 +50,10 @@ def _finished(session: Session, run: RunDirectory) -> tuple[dict[str, Any], list
     return data | {"report_hash": report.report_hash}, list(report.normalized["cases"])
 
 
-def _unfinished(run: RunDirectory, state: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _unfinished(run: RunDirectory) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     cases, progress = live_cases(run)
-    if state != "running":
-        for case in cases:
-            case["status"] = "pending" if case["status"] == "running" else case["status"]
     terminal = [case["status"] for case in cases if case["status"] not in OPEN]
-    suite = read_document(run.run_json)["suite_identity"]["suite_name"]
+    suite = read_object(run.run_json)["suite_identity"]["suite_name"]
     summary = {"ok": False, "suite": suite, "case_count": len(cases), "status_counts": status_counts(terminal)}
     return {"run": summary, "progress": progress}, cases
 
