@@ -27,7 +27,7 @@ class Answer:
     @property
     def envelope(self) -> dict[str, Any]:
         """Return the JSON envelope."""
-        document: dict[str, Any] = json.loads(self.stdout.splitlines()[-1])
+        document: dict[str, Any] = json.loads(self.stdout.rstrip("\n").split("\n")[-1])
         return document
 
     @property

@@ -22,7 +22,26 @@ const write = v => Array.isArray(v) ? '[' + v.map(write).join(',') + ']' : v && 
   ? '{' + Object.keys(v).sort().map(k => JSON.stringify(k) + ':' + write(v[k])).join(',') + '}' : JSON.stringify(v)
 for (const line of lines) process.stdout.write(write(JSON.parse(line)).split('\\n').join('') + '\\n')
 """
-ALPHABET = ["a", "Z", "0", '"', "\\", "/", "\n", "\x00", "\x1f", "\x7f", "é", "\u2028", "\ud800", "\udfff", "😀", "\ufffd", "\uffff", "𐀀"]
+ALPHABET = [
+    "a",
+    "Z",
+    "0",
+    '"',
+    "\\",
+    "/",
+    "\n",
+    "\x00",
+    "\x1f",
+    "\x7f",
+    "é",
+    "\u2028",
+    "\ud800",
+    "\udfff",
+    "😀",
+    "\ufffd",
+    "\uffff",
+    "𐀀",
+]
 
 
 def number(source: random.Random) -> float | int:

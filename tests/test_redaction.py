@@ -50,7 +50,9 @@ def test_any_stream_in_any_chunks_is_redacted_like_the_whole_text() -> None:
     redactor = Redactor([SECRET, "short-one", "hunter2hunter2"], [r"tok_[a-z0-9]+"])
     for _ in range(30):
         pieces = [
-            source.choice([SECRET, "short-one", "hunter2hunter2", "tok_" + "x9" * source.randint(1, 40), "." * 50, "é\n", "sk-live"])
+            source.choice(
+                [SECRET, "short-one", "hunter2hunter2", "tok_" + "x9" * source.randint(1, 40), "." * 50, "é\n", "sk-live"]
+            )
             for _ in range(source.choice([20, 4000]))
         ]
         text = " ".join(pieces)

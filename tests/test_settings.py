@@ -60,14 +60,14 @@ def test_value_that_cannot_be_meant_is_refused_and_its_place_named(tmp_path: Pat
 def test_file_that_is_wrong_is_refused_by_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "evalwright.toml").write_text(text)
 
-    with pytest.raises(UsageError, match="evalwright.toml"):
+    with pytest.raises(UsageError, match=r"evalwright\.toml"):
         load_settings({}, tmp_path)
 
 
 def test_file_that_is_not_utf8_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "evalwright.toml").write_bytes(b'sandbox = "\xff"\n')
 
-    with pytest.raises(UsageError, match="evalwright.toml"):
+    with pytest.raises(UsageError, match=r"evalwright\.toml"):
         load_settings({}, tmp_path)
 
 

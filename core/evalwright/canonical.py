@@ -75,7 +75,7 @@ def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
 
 def is_sequence(value: Any) -> TypeGuard[Sequence[Any]]:
     """Tell whether a value is written as a JSON array."""
-    return isinstance(value, Sequence) and not isinstance(value, str)
+    return isinstance(value, (list, tuple))
 
 
 def is_array(value: Any) -> TypeGuard[list[Any]]:

@@ -31,17 +31,25 @@ class Observers:
             self._call(hook, implementation, arguments)
 
     def _register(self, name: str, plugin: object) -> None:
+        if self._manager.is_registered(plugin):
+            return
         try:
-            self._manager.register(plugin, name=name)
+            self._manager.register(plugin, name=self._free(name))
             self._manager.check_pending()
         except (pluggy.PluginValidationError, ValueError) as error:
-            self._manager.unregister(plugin, name=name)
+            if self._manager.is_registered(plugin):
+                self._manager.unregister(plugin)
             self._complain(f"observer {name} is left out: {error}")
+
+    def _free(self, name: str) -> str:
+        """Return the name, with a number behind it where another observer has it."""
+        names = [name, *(f"{name}-{number}" for number in range(2, 100))]
+        return next(candidate for candidate in names if not self._manager.has_plugin(candidate))
 
     def _call(self, hook: str, implementation: pluggy.HookImpl, arguments: Mapping[str, Any]) -> None:
         try:
             implementation.function(*(arguments[name] for name in implementation.argnames))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             place = f"{implementation.plugin_name}.{hook}"
             if place not in self._failed:
                 self._failed.add(place)

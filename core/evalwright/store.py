@@ -75,12 +75,16 @@ class DirectoryStore(Store):
                 self._settle(aside, digest)
 
     def put_tree(self, directory: Path, *, skip: Callable[[bytes], bool] | None = None) -> str:
-        """Take a directory in and return the digest of its tree; ``skip`` leaves out relative paths that it says yes to."""
+        """Take a directory in and return the digest of its tree; ``skip`` leaves out relative paths that it says yes to.
+
+        FIFOs, sockets and devices are no content and are left out.
+        """
         manifest = scan(directory, skip=skip)
         for entry in manifest.entries:
             if entry.kind == "file":
                 self.put_file(Path(os.fsdecode(os.fsencode(directory) + b"/" + entry.raw_path)), entry.sha256 or "")
-        return self.put_bytes(stable_json([_record(entry) for entry in manifest.entries]).encode())
+        held = [_record(entry) for entry in manifest.entries if entry.kind != "other"]
+        return self.put_bytes(stable_json(held).encode())
 
     def put_fixture(self, directory: Path) -> str:
         """Take a fixture in as :meth:`put_tree` does; its repositories lose what their HEAD does not reach."""

@@ -57,9 +57,7 @@ def reserved(run: RunDirectory, **fields: Any) -> None:
     run.reservation.write_text(json.dumps(record | {"started_ts": now, "heartbeat_ts": now} | fields))
 
 
-def test_held_run_is_refused_to_everybody_else_and_names_its_owner(
-    run: RunDirectory, holder: subprocess.Popen[str]
-) -> None:
+def test_held_run_is_refused_to_everybody_else_and_names_its_owner(run: RunDirectory, holder: subprocess.Popen[str]) -> None:
     with pytest.raises(RunBusy, match=f"process {holder.pid} on"):
         Lease.take(run, 60)
 

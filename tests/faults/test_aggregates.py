@@ -27,7 +27,7 @@ def case(task: str = "ok", **fields: Any) -> dict[str, Any]:
 
 
 def projection(pairs: Sequence[tuple[str, str | None]]) -> Projection:
-    score = {"scorer": "exact", "ok": False, "score": 0.0, "label": "fail", "findings": []}
+    score: dict[str, Any] = {"scorer": "exact", "ok": False, "score": 0.0, "label": "fail", "findings": []}
     cases = [
         ReportedCase(id=f"c{number:03}", status=status, scores=[] if status == "pass" else [score], fault=fault)
         for number, (status, fault) in enumerate(pairs)
@@ -36,7 +36,8 @@ def projection(pairs: Sequence[tuple[str, str | None]]) -> Projection:
 
 
 def test_errors_stay_in_one_denominator_and_both_are_shown() -> None:
-    pairs: list[tuple[str, str | None]] = [("pass", None)] * 80 + [("fail", None)] * 10 + [("error", "harness")] * 10
+    counted: list[tuple[str, str | None, int]] = [("pass", None, 80), ("fail", None, 10), ("error", "harness", 10)]
+    pairs = [(status, fault) for status, fault, count in counted for _ in range(count)]
     totals = rates(pairs)
     assert (totals["attempted"], totals["scored"], totals["harness_errors"]) == (100, 90, 10)
     assert totals["pass_rate_scored"] == pytest.approx(0.8889, abs=1e-4)
@@ -108,7 +109,7 @@ def test_mean_of_no_score_is_zero() -> None:
 
 def test_failures_come_errors_first_then_by_mean_score_then_by_id() -> None:
     def one(case_id: str, status: str, score: float) -> ReportedCase:
-        record = {"scorer": "s", "ok": False, "score": score, "label": status, "findings": []}
+        record: dict[str, Any] = {"scorer": "s", "ok": False, "score": score, "label": status, "findings": []}
         return ReportedCase(id=case_id, status=status, scores=[record])
 
     cases = [

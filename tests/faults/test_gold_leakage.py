@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,10 @@ GIT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"} | {
 }
 
 
+def ignored(code: str, message: str) -> None:
+    """Take a warning and do nothing."""
+
+
 def carry_out(project: Project, suite: Path, **settings: Any) -> Projection:
     """Run a suite in this process."""
     evals = project.path / "evals"
@@ -37,8 +41,7 @@ def carry_out(project: Project, suite: Path, **settings: Any) -> Projection:
         settings=Settings(evals=evals, jobs=4, **settings),
         run_id="r",
     )
-    silent: Callable[[str, str], None] = lambda code, message: None
-    return run_suite(request, stop=Stop(), observers=lambda complain: Observers((), complain), warn=silent).report
+    return run_suite(request, stop=Stop(), observers=lambda complain: Observers((), complain), warn=ignored).report
 
 
 def said(project: Project, case_id: str = "a") -> str:
@@ -59,7 +62,7 @@ def committed(directory: Path, message: str) -> str:
 
 
 @pytest.fixture
-def repository(project: Project, require: Callable[[str], None]) -> Iterator[Path]:
+def repository(project: Project, require: Callable[[str], None]) -> Path:
     """Return the fixture of a suite ``demo`` (not yet written) as a repository with one commit."""
     require("git")
     directory = project.path / "evals" / "suites" / "demo" / "fixtures" / "w"
@@ -67,7 +70,7 @@ def repository(project: Project, require: Callable[[str], None]) -> Iterator[Pat
     git(directory, "init", "-q", "-b", "main")
     (directory / "a.txt").write_text("base\n")
     committed(directory, "base")
-    yield directory
+    return directory
 
 
 def suite_on(repository: Path, runner: dict[str, Any]) -> Path:
@@ -134,9 +137,7 @@ def test_uncommitted_and_staged_changes_of_a_fixture_arrive_in_the_working_tree(
     assert "a.txt | 2 +-" in said(project)
 
 
-def test_shallow_clone_works_in_the_workspace(
-    project: Project, shell_runner: Shell, repository: Path, tmp_path: Path
-) -> None:
+def test_shallow_clone_works_in_the_workspace(project: Project, shell_runner: Shell, repository: Path, tmp_path: Path) -> None:
     origin = tmp_path / "origin"
     repository.rename(origin)
     committed(origin, "second")
@@ -232,11 +233,11 @@ def test_revealing_is_a_choice_of_the_suite_and_warned_about(project: Project, s
 
 
 @pytest.mark.parametrize("allowed", [[], ["DATABASE_URL"]])
-def test_agent_gets_the_documented_base_and_what_is_allowed_and_nothing_else(
-    project: Project, allowed: list[str]
-) -> None:
+def test_agent_gets_the_documented_base_and_what_is_allowed_and_nothing_else(project: Project, allowed: list[str]) -> None:
     planted = {"DATABASE_URL": "x://db", "CI_TOKEN": "abcdefghij", "GIT_DIR": "/x", "PYTHONPATH": "/y", "LD_DEBUG_NO": "z"}
-    suite = project.suite(runner={"argv": ["/usr/bin/env"], "env_allowlist": allowed}, cases=[{"id": "a", "expect": {"exact": ""}}])
+    suite = project.suite(
+        runner={"argv": ["/usr/bin/env"], "env_allowlist": allowed}, cases=[{"id": "a", "expect": {"exact": ""}}]
+    )
     os.environ.update(planted)
     try:
         carry_out(project, suite)
@@ -318,7 +319,9 @@ def test_fixture_link_that_leads_out_is_named_before_any_run(project: Project, n
 
 
 def test_link_inside_a_fixture_works_in_the_workspace(project: Project, shell_runner: Shell) -> None:
-    suite = project.suite(runner=shell_runner("cat ok; readlink ok; readlink none"), cases=[{"id": "a", "expect": {"exact": "x"}}])
+    suite = project.suite(
+        runner=shell_runner("cat ok; readlink ok; readlink none"), cases=[{"id": "a", "expect": {"exact": "x"}}]
+    )
     (suite / "fixtures/w/ok").symlink_to("./a.txt")
     (suite / "fixtures/w/none").symlink_to("not-there-yet")
 

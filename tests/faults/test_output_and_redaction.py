@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalwright.coordinate import RunRequest, Stop, run_suite
+from evalwright.coordinate import RunOutcome, RunRequest, Stop, run_suite
 from evalwright.hooks import Observers
 from evalwright.report import Projection
 from evalwright.rundir import Layout
@@ -24,6 +24,10 @@ Shell = Callable[..., dict[str, Any]]
 SECRET = "sk-live-ABCDEFGHIJKLMNOPQR"
 
 
+def ignored(code: str, message: str) -> None:
+    """Take a warning and do nothing."""
+
+
 def carry_out(project: Project, suite: Path, **settings: Any) -> Projection:
     """Run a suite in this process."""
     evals = project.path / "evals"
@@ -33,8 +37,10 @@ def carry_out(project: Project, suite: Path, **settings: Any) -> Projection:
         settings=Settings(evals=evals, jobs=4, **settings),
         run_id="r",
     )
-    silent: Callable[[str, str], None] = lambda code, message: None
-    run = lambda: run_suite(request, stop=Stop(), observers=lambda complain: Observers((), complain), warn=silent)
+
+    def run() -> RunOutcome:
+        return run_suite(request, stop=Stop(), observers=lambda complain: Observers((), complain), warn=ignored)
+
     return within(20, run, "the run").report
 
 
@@ -56,7 +62,9 @@ def places_of(secret: bytes, run: Path) -> list[str]:
 
 def test_output_that_is_not_utf8_keeps_its_case_its_exit_code_and_its_bytes(project: Project, shell_runner: Shell) -> None:
     runner = shell_runner("printf '\\377\\376PASS\\n'; exit 0")
-    suite = project.suite(runner=runner, scorers=[{"use": "contains"}], cases=[{"id": "a", "expect": {"text_contains": ["PASS"]}}])
+    suite = project.suite(
+        runner=runner, scorers=[{"use": "contains"}], cases=[{"id": "a", "expect": {"text_contains": ["PASS"]}}]
+    )
 
     report = carry_out(project, suite)
 
@@ -105,15 +113,15 @@ def test_line_ends_and_odd_characters_arrive_as_written(project: Project, shell_
         'ln -s nowhere "$EVALWRIGHT_OUTPUT_FILE"',
         'ln -s output.txt "$EVALWRIGHT_OUTPUT_FILE"',
         'ln -s /dev/zero "$EVALWRIGHT_OUTPUT_FILE"',
-        "python3 -c 'import os,socket; os.chdir(os.path.dirname(os.environ[\"EVALWRIGHT_OUTPUT_FILE\"])); "
-        'socket.socket(socket.AF_UNIX).bind("output.txt")\'',
+        'python3 -c "import os, socket; os.chdir(\'$EXCHANGE\'); socket.socket(socket.AF_UNIX).bind(\'output.txt\')"',
     ],
     ids=["link", "fifo", "directory", "dangling", "loop", "device", "socket"],
 )
 def test_answer_file_that_is_no_regular_file_is_the_agents_error(project: Project, shell_runner: Shell, line: str) -> None:
     outside = project.path / "outside.txt"
     outside.write_text(f"untouched {SECRET}")
-    runner = shell_runner(line.format(outside=outside) + "; echo out", redact_patterns=["sk-live-[A-Z]+"])
+    there = 'EXCHANGE=$(dirname "$EVALWRIGHT_OUTPUT_FILE"); '
+    runner = shell_runner(there + line.format(outside=outside) + "; echo out", redact_patterns=["sk-live-[A-Z]+"])
     suite = project.suite(runner=runner, cases=[{"id": "a", "expect": {"text_contains": ["out"]}}])
 
     report = carry_out(project, suite)

@@ -56,9 +56,13 @@ def site(project: Project) -> Path:
     """Return a site directory full of broken distributions."""
     site = project.path / "site"
     group = "[evalwright.scorers]\n"
-    install(site, "importless", group + "importless = importless_module:X\n", importless_module="raise ImportError('gone away')")
+    install(
+        site, "importless", group + "importless = importless_module:X\n", importless_module="raise ImportError('gone away')"
+    )
     install(site, "quitter", group + "quitter = quitter_module:X\n", quitter_module="raise SystemExit(5)")
-    install(site, "sleeper", group + "sleeper = sleeper_module:X\n", sleeper_module="import threading\nthreading.Event().wait(60)")
+    install(
+        site, "sleeper", group + "sleeper = sleeper_module:X\n", sleeper_module="import threading\nthreading.Event().wait(60)"
+    )
     install(site, "ancient", group + "ancient = good_module:Ancient\n", good_module=GOOD)
     install(site, "twin-one", group + "twin = good_module:Good\n")
     install(site, "twin-two", group + "twin = good_module:Good\n")
@@ -130,9 +134,7 @@ def test_qualified_name_chooses_between_two_packages(project: Project, site: Pat
 
 
 @pytest.mark.parametrize("error", ["RuntimeError('x')", "SystemExit(4)"])
-def test_observer_that_raises_is_named_and_the_run_is_complete(
-    project: Project, shell_runner: Shell, error: str
-) -> None:
+def test_observer_that_raises_is_named_and_the_run_is_complete(project: Project, shell_runner: Shell, error: str) -> None:
     site = project.path / "site"
     install(site, "nosy", "[evalwright.hooks]\nnosy = nosy_module\n", nosy_module=HOOK.format(error=error))
     install(site, "gone", "[evalwright.hooks]\ngone = gone_module\n", gone_module="raise ImportError('gone away')")

@@ -28,14 +28,17 @@ Shell = Callable[..., dict[str, Any]]
 ABOVE = "read _ _ _ sup _ < /proc/$$/stat; read _ _ _ server _ < /proc/$sup/stat; echo $sup $server >> {pids}"
 
 
+def ignored(code: str, message: str) -> None:
+    """Take a warning and do nothing."""
+
+
 def carry_out(project: Project, suite: Path) -> dict[str, str]:
     """Run a suite in this process and return each case's status."""
     evals = project.path / "evals"
     request = RunRequest(
         checked=load_suite(suite), layout=Layout(evals, evals / "runs"), settings=Settings(evals=evals, jobs=4), run_id="r"
     )
-    silent: Callable[[str, str], None] = lambda code, message: None
-    outcome = run_suite(request, stop=Stop(), observers=lambda complain: Observers((), complain), warn=silent)
+    outcome = run_suite(request, stop=Stop(), observers=lambda complain: Observers((), complain), warn=ignored)
     return {case.id: case.status for case in outcome.report.cases}
 
 
@@ -149,11 +152,11 @@ def test_trial_after_an_attack_on_the_fork_server_runs_as_usual(project: Project
     evals = project.path / "evals"
     settings = Settings(evals=evals, jobs=1)
     request = RunRequest(checked=load_suite(suite), layout=Layout(evals, evals / "runs"), settings=settings, run_id="r")
-    silent: Callable[[str, str], None] = lambda code, message: None
+    outcome = run_suite(request, stop=Stop(), observers=lambda complain: Observers((), complain), warn=ignored)
 
-    outcome = run_suite(request, stop=Stop(), observers=lambda complain: Observers((), complain), warn=silent)
-
-    assert {case.id: case.status for case in outcome.report.cases if case.id != "a"} == dict.fromkeys(("b0", "b1", "b2"), "pass")
+    assert {case.id: case.status for case in outcome.report.cases if case.id != "a"} == dict.fromkeys(
+        ("b0", "b1", "b2"), "pass"
+    )
 
 
 def test_agent_cannot_forge_its_own_exit_status(project: Project) -> None:

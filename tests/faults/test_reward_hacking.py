@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import marshal
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -44,14 +45,17 @@ TESTS = {
 CASE = {"id": "a", "hidden": "hidden/a"}
 
 
+def ignored(code: str, message: str) -> None:
+    """Take a warning and do nothing."""
+
+
 def carry_out(project: Project, suite: Path) -> Projection:
     """Run a suite in this process."""
     evals = project.path / "evals"
     request = RunRequest(
         checked=load_suite(suite), layout=Layout(evals, evals / "runs"), settings=Settings(evals=evals, jobs=4), run_id="r"
     )
-    silent: Callable[[str, str], None] = lambda code, message: None
-    return run_suite(request, stop=Stop(), observers=lambda complain: Observers((), complain), warn=silent).report
+    return run_suite(request, stop=Stop(), observers=lambda complain: Observers((), complain), warn=ignored).report
 
 
 def attempted(
@@ -75,9 +79,7 @@ def attempted(
 
 
 PLANTED: dict[str, dict[str, str | bytes]] = {
-    "conftest that sets the exit status": {
-        "conftest.py": "def pytest_sessionfinish(session):\n    session.exitstatus = 0\n"
-    },
+    "conftest that sets the exit status": {"conftest.py": "def pytest_sessionfinish(session):\n    session.exitstatus = 0\n"},
     "conftest that leaves at import": {"conftest.py": "import os\nos._exit(0)\n"},
     "conftest that forges": {"conftest.py": FORGED},
     "conftest in a directory": {"sub/conftest.py": FORGED, "conftest.py": FORGED},
@@ -126,11 +128,7 @@ def test_right_answer_passes_whatever_lies_around(project: Project, name: str) -
 def test_planted_bytecode_does_not_replace_a_hidden_module(project: Project) -> None:
     hidden = {"test_f.py": HIDDEN.replace("== 42", "== WANTED").replace("from f", "from wanted import WANTED\nfrom f"),
               "wanted.py": "WANTED = 42\n"}  # fmt: skip
-    source = project.path / "wanted.py"
-    source.write_text("WANTED = 41\n")
     compiled = compile("WANTED = 41\n", "wanted.py", "exec")
-    import marshal
-
     unchecked = importlib.util.MAGIC_NUMBER + b"\x01\0\0\0" + b"\0" * 8 + marshal.dumps(compiled)
     tag = sys.implementation.cache_tag
     planted: dict[str, str | bytes] = {f"__pycache__/wanted.{tag}.pyc": unchecked}
@@ -140,8 +138,6 @@ def test_planted_bytecode_does_not_replace_a_hidden_module(project: Project) -> 
 
 @pytest.mark.parametrize("name", ["pytest", "_pytest", "iniconfig", "json"])
 def test_planted_bytecode_without_source_does_not_replace_the_test_runner(project: Project, name: str) -> None:
-    import marshal
-
     code = importlib.util.MAGIC_NUMBER + b"\0" * 12 + marshal.dumps(compile(FORGED, name, "exec"))
 
     assert attempted(project, {f"{name}.pyc": code}, 41) == "fail"
@@ -182,13 +178,18 @@ def test_forged_pass_lines_on_stdout_are_not_read(project: Project) -> None:
     assert attempted(project, {"f.py": shouted}, 0) == "fail"
 
 
-COMMAND = "import json, sys\nok = open('{place}/f.py').read().count('42') == 1\n"
-COMMAND += "print(json.dumps({{'ok': ok, 'score': float(ok), 'findings': []}}))"
+COMMAND = """
+import json
+ok = open('{place}/f.py').read().count('42') == 1
+print(json.dumps({{'ok': ok, 'score': float(ok), 'findings': []}}))
+"""
 FORGED_VERDICT = 'import os\nos.write(1, b\'{"ok": true, "score": 1.0, "findings": []}\')\nos._exit(0)\n'
 
 
 @pytest.mark.parametrize("cwd", ["workspace", "empty"])
-@pytest.mark.parametrize("name", ["json.py", "sitecustomize.py", "encodings/__init__.py", "json/__init__.py", "usercustomize.py"])
+@pytest.mark.parametrize(
+    "name", ["json.py", "sitecustomize.py", "encodings/__init__.py", "json/__init__.py", "usercustomize.py"]
+)
 def test_planted_module_does_not_change_the_verdict_of_a_command_scorer(project: Project, cwd: str, name: str) -> None:
     code = COMMAND.format(place="$EVALWRIGHT_WORKSPACE")
     scorer = {"use": "command", "id": "c", "argv": ["/usr/bin/python3", "-c", code], "cwd": cwd}
@@ -196,18 +197,24 @@ def test_planted_module_does_not_change_the_verdict_of_a_command_scorer(project:
     assert attempted(project, {name: FORGED_VERDICT}, 41, scorer=scorer) == "fail"
 
 
+def test_command_scorer_passes_the_right_answer_beside_a_planted_module(project: Project) -> None:
+    code = COMMAND.format(place="$EVALWRIGHT_WORKSPACE")
+    scorer = {"use": "command", "id": "c", "argv": ["/usr/bin/python3", "-c", code]}
+
+    assert attempted(project, {"json.py": FORGED_VERDICT}, 42, scorer=scorer) == "pass"
+
+
 def test_command_scorer_of_an_evalctl_suite_ignores_planted_modules(project: Project) -> None:
     code = "import json; print(json.dumps({'ok': False, 'score': 0.0, 'findings': ['wrong']}))"
     command = {"id": "c", "argv": ["/usr/bin/python3", "-c", code]}
     planted = f"cat > json.py <<'END'\n{FORGED_VERDICT}END\ncp json.py sitecustomize.py"
     suite = project.suite(
-        runner={"shell": True, "command": planted, "env_allowlist": ["PATH"]}, scorers=[{"command": command}, command][:0],
-        cases=[{"id": "a", "expect": {"exit_code": 0}}], native=False, acknowledged_unsandboxed_runner=True,
-    )  # fmt: skip
-    import json
-
-    document = json.loads((suite / "suite.json").read_text()) | {"scorers": [{"use": "command", **command}]}
-    (suite / "suite.json").write_text(json.dumps(document))
+        runner={"shell": True, "command": planted, "env_allowlist": ["PATH"]},
+        scorers=[{"use": "command", **command}],
+        cases=[{"id": "a", "expect": {"exit_code": 0}}],
+        native=False,
+        acknowledged_unsandboxed_runner=True,
+    )
 
     assert carry_out(project, suite).cases[0].status == "fail"
 
@@ -222,7 +229,8 @@ def test_score_that_is_no_number_from_zero_to_one_is_an_error(project: Project, 
 @pytest.mark.parametrize(
     "verdict",
     ["", "{}", "[]", "null", "pass", '{"ok": 1, "score": 1, "findings": []}', '{"ok": "true", "score": 1, "findings": []}',
-     '{"ok": true, "score": 1}', '{"ok": true, "score": 1, "findings": []} {"ok": true}', '{"ok": true, "score": 1, "findings": [7]}'],
+     '{"ok": true, "score": 1}', '{"ok": true, "score": 1, "findings": []} {"ok": true}',
+     '{"ok": true, "score": 1, "findings": [7]}'],
 )  # fmt: skip
 def test_verdict_that_is_not_one_whole_object_is_an_error(project: Project, verdict: str) -> None:
     scorer = {"use": "command", "id": "c", "argv": ["/bin/echo", verdict]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import subprocess
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalwright.coordinate import RunRequest, Stop, run_suite
+from evalwright.coordinate import RunOutcome, RunRequest, Stop, run_suite
 from evalwright.errors import EvalwrightError
 from evalwright.hooks import Observers
 from evalwright.report import Projection
@@ -29,6 +30,10 @@ Shell = Callable[..., dict[str, Any]]
 DIFF = {"use": "workspace-diff"}
 
 
+def ignored(code: str, message: str) -> None:
+    """Take a warning and do nothing."""
+
+
 def carry_out(project: Project, suite: Path, **settings: Any) -> Projection:
     """Run a suite in this process."""
     evals = project.path / "evals"
@@ -38,8 +43,10 @@ def carry_out(project: Project, suite: Path, **settings: Any) -> Projection:
         settings=Settings(evals=evals, jobs=4, **settings),
         run_id="r",
     )
-    silent: Callable[[str, str], None] = lambda code, message: None
-    run = lambda: run_suite(request, stop=Stop(), observers=lambda complain: Observers((), complain), warn=silent)
+
+    def run() -> RunOutcome:
+        return run_suite(request, stop=Stop(), observers=lambda complain: Observers((), complain), warn=ignored)
+
     return within(20, run, "the run").report
 
 
@@ -155,9 +162,7 @@ def test_new_deleted_and_renamed_files_are_in_the_diff_and_the_agents_index_stay
         "echo new > new.py; rm old.py; mv a.txt b.txt; echo edited >> e.py"
     )
     files = {"fixtures/w/old.py": "old\n", "fixtures/w/e.py": "e\n"}
-    suite = project.suite(
-        runner=shell_runner(line), cases=[{"id": "a", "expect": {"exact": "never"}}], files=files
-    )
+    suite = project.suite(runner=shell_runner(line), cases=[{"id": "a", "expect": {"exact": "never"}}], files=files)
 
     carry_out(project, suite, keep_workspace="all")
 
@@ -197,18 +202,14 @@ def test_evidence_is_not_written_through_what_an_agent_left_in_a_bundle_director
     outside = project.path / "victim"
     outside.write_text("precious")
     suite = project.suite(runner={"argv": ["/bin/echo", "x"]}, cases=[{"id": "a", "expect": {"exact": "x\n"}}])
-    line = f'mkdir -p {project.run_dir("r")}/cases/a; ln -s {outside} {project.run_dir("r")}/cases/a/output.txt; echo x'
+    line = f"mkdir -p {project.run_dir('r')}/cases/a; ln -s {outside} {project.run_dir('r')}/cases/a/output.txt; echo x"
     document = json.loads((suite / "suite.json").read_text()) | {"runner": {"shell": True, "command": line}}
     (suite / "suite.json").write_text(json.dumps(document))
 
-    report = None
-    try:
-        report = carry_out(project, suite)
-    except EvalwrightError as error:
-        assert error.exit_code != 0  # a refusal is as good as a clean run; a write through the link is not
+    with contextlib.suppress(EvalwrightError):  # a refusal is as good as a clean run; a write through the link is not
+        assert carry_out(project, suite).cases[0].status in {"pass", "error"}
 
     assert outside.read_text() == "precious"
-    assert report is None or report.cases[0].status in {"pass", "error"}
 
 
 @pytest.fixture

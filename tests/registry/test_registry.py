@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from collections.abc import Callable, Iterator
@@ -161,7 +162,9 @@ def test_module_that_cannot_be_imported_is_broken_with_the_reason(package: Packa
     assert Registry().load("scorer", "exact").distribution == "evalwright"
 
 
-@pytest.mark.parametrize("target", ["bad_target", "good_module", "good_module:", ":Good", "", "good module:Good", "good_module:Good:x"])
+@pytest.mark.parametrize(
+    "target", ["bad_target", "good_module", "good_module:", ":Good", "", "good module:Good", "good_module:Good:x"]
+)
 def test_target_that_names_no_class_is_a_plugin_error_and_no_crash(package: Package, target: str) -> None:
     package("p1", scorers(mine=target), {"good_module.py": GOOD})
 
@@ -178,7 +181,9 @@ def test_target_with_extras_is_the_class_before_them(package: Package) -> None:
 
 
 @pytest.mark.parametrize("metadata", ["", "Metadata-Version: 2.1\n", "Name:\nVersion:\n", "\x00\x01", "Name: p1\n"])
-@pytest.mark.parametrize("entry_points", ["", scorers(mine="good_module:Good"), b"\xff\xfe", "no section\n", "[evalwright.scorers\n"])
+@pytest.mark.parametrize(
+    "entry_points", ["", scorers(mine="good_module:Good"), b"\xff\xfe", "no section\n", "[evalwright.scorers\n"]
+)
 def test_damaged_metadata_of_one_distribution_breaks_no_other(package: Package, metadata: str, entry_points: str) -> None:
     package("p1", entry_points, {"good_module.py": GOOD}, metadata=metadata)
     package("p2", scorers(other="good_module:Good"))
@@ -220,10 +225,9 @@ def test_name_of_a_shipped_scorer_claimed_by_a_package_is_ambiguous_and_both_are
 def test_one_package_that_claims_a_name_twice_is_no_crash(package: Package) -> None:
     package("p1", scorers(a="good_module:Good") + "a = good_module:Outer.Inner\n", {"good_module.py": GOOD})
 
-    try:
-        Registry().load("scorer", "a")
-    except PluginAmbiguous as error:
-        assert "p1" in error.message
+    with contextlib.suppress(PluginAmbiguous):
+        assert Registry().load("scorer", "a").distribution == "p1"
+    assert Registry().load("scorer", "exact").distribution == "evalwright"
 
 
 @pytest.mark.parametrize("spelling", ["my-pack.age", "my_pack_age", "MY-PACK-AGE"])
@@ -244,7 +248,9 @@ def test_class_can_be_named_by_module_and_by_file(package: Package, tmp_path: Pa
     assert Registry(tmp_path).load("scorer", "mine.py:Good").version != loaded.version
 
 
-@pytest.mark.parametrize("reference", ["absent.py:Good", "absent_module:Good", "exakt", "", ":", "a:b:c", "mine.py:", "mine.py:Gone"])
+@pytest.mark.parametrize(
+    "reference", ["absent.py:Good", "absent_module:Good", "exakt", "", ":", "a:b:c", "mine.py:", "mine.py:Gone"]
+)
 def test_reference_that_leads_nowhere_is_a_plugin_error(tmp_path: Path, reference: str) -> None:
     (tmp_path / "mine.py").write_text(GOOD)
 
@@ -290,5 +296,5 @@ def test_plugin_without_configuration_refuses_every_key() -> None:
 
 
 def test_named_table_that_the_suite_lacks_is_told_with_those_it_has() -> None:
-    with pytest.raises(PluginNotFound, match="sandboxes.grader"):
+    with pytest.raises(PluginNotFound, match=r"sandboxes\.grader"):
         PluginHost(Registry()).create("sandboxes.grader")

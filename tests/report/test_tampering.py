@@ -27,10 +27,10 @@ def codes(run: RunDirectory) -> list[str]:
 
 
 def edit(path: Path, change: Callable[[Any], Any]) -> None:
-    """Change a JSON document in place; ``None`` from ``change`` keeps the object that it changed."""
+    """Let ``change`` change the object that a JSON document holds, and write it back."""
     document = json.loads(path.read_bytes())
-    changed = change(document)
-    path.write_text(json.dumps(document if changed is None else changed))
+    change(document)
+    path.write_text(json.dumps(document))
 
 
 def resealed(run: RunDirectory, name: str) -> None:
@@ -113,12 +113,15 @@ MANIFEST_CHANGES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("change", MANIFEST_CHANGES.values(), ids=MANIFEST_CHANGES.keys())
 def test_changed_manifest_vouches_for_nothing(run: RunDirectory, change: Callable[[Any], Any]) -> None:
     edit(run.manifest, change)
-    report = project(run)
+    assert verify_run_says_damaged(run)
+    try:
+        report = project(run)
+    except RunCorrupt:
+        return
     assert report.sealed is False
     assert not report.ok
     assert all(case.status == "error" for case in report.cases)
     assert "W_ARTIFACT_TAMPERED" in codes(run)
-    assert verify_run_says_damaged(run)
 
 
 @pytest.mark.parametrize("name", ["../../x", "../a", "/etc", "", ".", "a/../c", "a\0b"])

@@ -125,14 +125,13 @@ def test_bundle_never_writes_over_or_through_what_is_there(tmp_path: Path, plant
     assert victim.read_text() == "precious"
 
 
-@pytest.mark.parametrize("name", ["../x", "/tmp/evalwright-escape", "a/../../x"])
+@pytest.mark.parametrize("name", ["../x", "absolute", "a/../../x"])
 def test_bundle_never_writes_outside_its_directory(tmp_path: Path, name: str) -> None:
     writer = BundleWriter(tmp_path / "deep" / "c")
     (tmp_path / "deep" / "c" / "a").mkdir()
     with pytest.raises((ValueError, UsageError, OSError)):
-        writer.write_text(name, "x")
+        writer.write_text(str(tmp_path / "deep" / "x") if name == "absolute" else name, "x")
     assert not (tmp_path / "deep" / "x").exists()
-    assert not Path("/tmp/evalwright-escape").exists()
 
 
 @pytest.mark.parametrize("text", ["[]", "null", "7", '{"digests": 7}', '{"digests": ["a"]}', "{}"])

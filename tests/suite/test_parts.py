@@ -53,18 +53,28 @@ def test_file_that_is_no_plain_file_is_objected_to(tmp_path: Path) -> None:
         ("./a/", "a//b", True),
     ],
 )
-def test_overlap_goes_by_whole_names(seen: str, secret: str, found: bool) -> None:
-    assert bool(overlaps([seen], {secret: "gold"})) is found
+def test_overlap_goes_by_whole_names(tmp_path: Path, seen: str, secret: str, found: bool) -> None:
+    assert bool(overlaps(tmp_path, [seen], {secret: "gold"})) is found
+
+
+def test_overlap_goes_by_where_links_lead(tmp_path: Path) -> None:
+    (tmp_path / "secret" / "tests").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("secret")
+    assert overlaps(tmp_path, ["link"], {"secret/tests": "hidden"}) == [("hidden", "secret/tests", "link")]
+    assert overlaps(tmp_path, ["secret/tests"], {"link": "gold"}) == [("gold", "link", "secret/tests")]
+    assert overlaps(tmp_path, ["other"], {"link": "gold"}) == []
 
 
 def test_lines_keep_their_numbers() -> None:
     assert list(case_lines(b"\xef\xbb\xbf{}\n\n  \r\n[]\r\n{}")) == [(1, "{}"), (4, "[]\r"), (5, "{}")]
     assert list(case_lines(b"")) == []
+    assert list(case_lines(b"{}\n\xff\n{}")) == [(1, "{}"), (2, None), (3, "{}")]
 
 
 def test_second_byte_order_mark_is_no_mark() -> None:
     number, text = next(iter(case_lines(b"\xef\xbb\xbf\xef\xbb\xbf{}")))
-    assert number == 1
+    assert (number, text) == (1, "\ufeff{}")
+    assert text is not None
     with pytest.raises(ValueError, match=r"BOM|Expecting"):
         parse_json(text)
 

@@ -10,6 +10,7 @@ from evalwright import __version__
 __all__ = ["main"]
 
 PIPE_CLOSED = 0
+UNWRITABLE = 4
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -19,9 +20,18 @@ def main(argv: list[str] | None = None) -> int:
         status = _answer(words)
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()
         return PIPE_CLOSED
+    except OSError as error:
+        _silence()
+        sys.stderr.write(f"cannot write the answer: {error.strerror or error}\n")
+        return UNWRITABLE
     return status
+
+
+def _silence() -> None:
+    """Send what is still buffered nowhere, so that the interpreter's exit does not complain again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _answer(words: list[str]) -> int:

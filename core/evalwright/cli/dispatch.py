@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from evalwright import __version__
 from evalwright.cli.contract import VERBS
 from evalwright.cli.envelope import Reply, envelope
 from evalwright.cli.help import verb_help
@@ -54,6 +55,9 @@ def dispatch(words: list[str]) -> int:
     flags = rest[: rest.index("--")] if "--" in rest else rest
     if verb in VERBS and ("--help" in flags or "-h" in flags):
         sys.stdout.write(verb_help(verb))
+        return 0
+    if verb in VERBS and "--version" in flags:
+        sys.stdout.write(f"{__version__}\n")
         return 0
     if verb not in VERBS:
         foreign = _foreign(verb)

@@ -37,7 +37,7 @@ def parse(verb: str, words: list[str]) -> argparse.Namespace:
         _add_argument(parser, arg)
     for flag in definition.flags:
         _add_flag(parser, flag)
-    for name in ("--json", "--no-color"):
+    for name in ("--json", "--no-color", "--version"):
         parser.add_argument(name, action="store_true")
     if not any(flag.name == "--format" for flag in definition.flags):
         parser.add_argument("--format", choices=("text", "json"))
@@ -54,7 +54,7 @@ def unknown_verb(verb: str, words: list[str]) -> UnknownCommand:
         f"unknown command {verb!r}",
         hint=f"did you mean {near[0]}?" if near else "see: evalwright --help",
         did_you_mean=near[0] if near else None,
-        corrected_command=" ".join(["evalwright", near[0], *words]) if near else None,
+        corrected_command=_joined(near[0], *words) if near else None,
         valid_values=list(VERBS),
     )
 
@@ -65,7 +65,7 @@ def _unexpected(verb: str, words: list[str], word: str, flags: Iterable[str]) ->
     name = word.partition("=")[0]
     known = sorted({*flags, *GLOBAL_FLAGS})
     near = _nearest(name, known)
-    corrected = " ".join(["evalwright", verb, *(w.replace(name, near[0], 1) for w in words)]) if near else None
+    corrected = _joined(verb, *(_corrected(word, name, near[0]) for word in words)) if near else None
     return UnknownFlag(
         f"{verb} has no flag {name}",
         hint=f"did you mean {near[0]}?" if near else f"see: evalwright {verb} --help",
@@ -73,6 +73,17 @@ def _unexpected(verb: str, words: list[str], word: str, flags: Iterable[str]) ->
         corrected_command=corrected,
         valid_values=known,
     )
+
+
+def _corrected(word: str, name: str, right: str) -> str:
+    flag, equals, value = word.partition("=")
+    return f"{right}{equals}{value}" if flag == name else word
+
+
+def _joined(*words: str) -> str:
+    import shlex
+
+    return shlex.join(["evalwright", *words])
 
 
 def _nearest(word: str, known: Iterable[str]) -> list[str]:
@@ -105,7 +116,7 @@ def _add_flag(parser: argparse.ArgumentParser, flag: Flag) -> None:
 
 def _count(text: str) -> int:
     try:
-        value = int(text)
+        value = int(text) if text.isascii() and text.isdigit() else 0
     except ValueError:
         value = 0
     if not 1 <= value <= MAX_COUNT:

@@ -176,6 +176,7 @@ DEFINITIONS: dict[str, Schema] = {
         timeout_seconds={"type": "number", "exclusiveMinimum": 0},
         tags=TEXTS,
         split=TEXT,
+        human={},
         meta=OBJECT,
     ),
     "score": SCORE,

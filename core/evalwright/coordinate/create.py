@@ -82,7 +82,7 @@ def _settle(lease: Lease, target: RunDirectory, *, replace: bool) -> Lease:
 def _snapshot(plan: Plan, target: Path) -> None:
     """Copy the suite; a native suite's fixtures are in the store, one in evalctl form stays readable as a whole."""
     skip = not_fixture(plan.suite) if plan.suite.native else None
-    copy_tree(plan.suite.directory, target, skip=skip)
+    copy_tree(plan.suite.directory, target, skip=skip, special=True)
     if not (target / "suite.json").is_file():
         write_document(target / "suite.json", dict(plan.suite.document))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from evalwright.canonical import is_array, is_object
 from evalwright.coordinate.lease import lease_state, read_reservation
 from evalwright.errors import LedgerDamaged, RunCorrupt
 from evalwright.ledger import Event, read_events
@@ -50,7 +51,7 @@ def state_of(run: RunDirectory) -> str:
 
 def summary_of(run: RunDirectory, summary: Mapping[str, Any]) -> Record:
     """Return ``{run, report_hash}``: from the index when it speaks of exactly this manifest, else recomputed."""
-    if summary.get("manifest_digest") == digest_file(run.manifest):
+    if summary.get("manifest_digest") == digest_file(run.manifest) and {"run", "report_hash"} <= summary.keys():
         return {"run": summary["run"], "report_hash": summary["report_hash"]}
     report = project(run)
     return {"run": report.summary | {"suite": report.suite}, "report_hash": report.report_hash}
@@ -58,11 +59,11 @@ def summary_of(run: RunDirectory, summary: Mapping[str, Any]) -> Record:
 
 def live_cases(run: RunDirectory) -> tuple[list[Record], Record]:
     """Return the cases of an unfinished run with their present status, and its progress."""
-    identity = read_object(run.run_json)["suite_identity"]
+    identity = identity_of(run)
     statuses = _statuses(_events(run))
     if lease_state(run) != "held":
         statuses = {case: status for case, status in statuses.items() if status != "running"}
-    cases = [{"id": case_id, "status": statuses.get(case_id, "pending")} for case_id, _ in identity["cases"]]
+    cases: list[Record] = [{"id": case_id, "status": statuses.get(case_id, "pending")} for case_id, _ in identity["cases"]]
     for case in cases:
         case["ok"] = case["status"] == "pass"
     terminal = sum(case["status"] not in OPEN for case in cases)
@@ -73,6 +74,15 @@ def live_cases(run: RunDirectory) -> tuple[list[Record], Record]:
         "running": running,
         "pending": len(cases) - terminal - running,
     }
+
+
+def identity_of(run: RunDirectory) -> Record:
+    """Return what the run measures. Raises ``RunCorrupt`` when its record does not say."""
+    identity = read_object(run.run_json).get("suite_identity")
+    sound = is_object(identity) and isinstance(identity.get("suite_name"), str) and is_array(identity.get("cases"))
+    if not sound or not all(is_array(case) and len(case) == 2 for case in identity["cases"]):
+        raise RunCorrupt(f"{run.run_json} does not say what the run measures", hint="restore it from a copy")
+    return dict(identity)
 
 
 def _statuses(events: list[Event]) -> dict[str, str]:

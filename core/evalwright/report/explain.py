@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evalwright.errors import RunNotFound
+from evalwright.errors import RunCorrupt, RunNotFound
 from evalwright.ledger import read_events
 from evalwright.rundir import RunDirectory, read_object
 
@@ -31,6 +31,14 @@ def explain_trial(run: RunDirectory, case_id: str) -> Record:
 
     Raises ``RunNotFound`` when the run has no finished trial of that case, ``RunCorrupt`` when its evidence is unreadable.
     """
+    try:
+        return _explained(run, case_id)
+    except (KeyError, TypeError, AttributeError) as error:
+        message = f"the evidence of {case_id} in {run.path} is damaged: {type(error).__name__} {error}"
+        raise RunCorrupt(message, hint=f"see: evalwright verify {run.path.name}") from error
+
+
+def _explained(run: RunDirectory, case_id: str) -> Record:
     directory = run.case(case_id)
     if not (directory / "bundle.json").is_file():
         known = ", ".join(sorted(path.name for path in run.cases.glob("*"))[:20]) if run.cases.is_dir() else "none"

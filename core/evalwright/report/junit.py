@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
@@ -21,29 +22,36 @@ def junit_report(report: Projection, *, durations: Mapping[str, float], failures
     ``durations`` are seconds by case id.
     """
     counts = report.counts
+    seconds = {case_id: value if 0 <= value < math.inf else 0.0 for case_id, value in durations.items()}
+    name = _clean(report.suite)
     totals = {
-        "name": report.suite,
+        "name": name,
         "tests": str(len(report.cases)),
         "failures": str(counts["fail"]),
         "errors": str(counts["error"]),
         "skipped": str(counts.get("unscored", 0)),
-        "time": f"{sum(durations.values()):.3f}",
+        "time": f"{sum(seconds.values()):.3f}",
     }
     root = ET.Element("testsuites", totals)
     suite = ET.SubElement(root, "testsuite", totals)
     for case in report.failures if failures_only else report.cases:
-        _add(suite, report.suite, case, durations.get(case.id, 0.0))
+        _add(suite, name, case, seconds.get(case.id, 0.0))
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
 def _add(suite: ET.Element, name: str, case: ReportedCase, seconds: float) -> None:
-    element = ET.SubElement(suite, "testcase", name=case.id, classname=name, time=f"{seconds:.3f}")
+    element = ET.SubElement(suite, "testcase", name=_clean(case.id), classname=name, time=f"{seconds:.3f}")
     if case.ok:
         return
-    body = FORBIDDEN.sub("\ufffd", "\n".join(case_lines(case)))[:MAX_BODY]
+    body = _clean("\n".join(case_lines(case)))[:MAX_BODY]
     tag = {"fail": "failure", "error": "error"}.get(case.status, "skipped")
     wrong = [str(score.get("id", score["scorer"])) for score in case.scores if not score["ok"]]
     message = f"{case.status}: {', '.join(wrong)}" if wrong else f"{case.status}{f' ({case.fault})' if case.fault else ''}"
-    attributes = {"message": message} | ({} if tag == "skipped" else {"type": case.status})
+    attributes = {"message": _clean(message)} | ({} if tag == "skipped" else {"type": case.status})
     ET.SubElement(element, tag, attributes).text = body
+
+
+def _clean(text: str) -> str:
+    """Return text without what XML cannot hold."""
+    return FORBIDDEN.sub("\ufffd", text)

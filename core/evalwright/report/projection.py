@@ -99,8 +99,9 @@ class Projection:
 def project(run: RunDirectory) -> Projection:
     """Return the verdicts of a finished run, ours or evalctl's.
 
-    A sealed case whose artifacts still have their digests keeps its stored scores; otherwise the pure scorers judge again,
-    and a sealed case that changed becomes ``error`` with W_ARTIFACT_TAMPERED. Raises ``RunCorrupt``.
+    A sealed case whose artifacts still have their digests keeps its stored scores. Otherwise the pure scorers judge again,
+    for the reasons that are shown; but a case of ours for which nothing vouches any more is ``error``, with
+    W_ARTIFACT_TAMPERED, whatever they say. Raises ``RunCorrupt``.
     """
     return _Projector(run).project()
 
@@ -117,9 +118,8 @@ class _Projector:
             entries = sorted(self.manifest["cases"], key=lambda entry: entry["id"])
             suite = self.manifest["suite"]
             self._check_entries(entries, suite["case_count"])
-            suite_changed = self._suite_changed(suite["hash"])
-            sealed = self._sealed()
-            cases = [self._case(entry, sealed=sealed, rescore=suite_changed or not sealed) for entry in entries]
+            sealed = self._sealed() and not self._suite_changed(suite["hash"])
+            cases = [self._case(entry, sealed=sealed) for entry in entries]
         except (KeyError, TypeError, AttributeError) as error:
             raise RunCorrupt(
                 f"{self.run.path} does not hold what a run holds: {type(error).__name__} {error}",
@@ -171,19 +171,18 @@ class _Projector:
             self._warn("W_ARTIFACT_TAMPERED", "suite-snapshot/suite.json is not the suite that was run")
         return changed
 
-    def _case(self, entry: Mapping[str, Any], *, sealed: bool, rescore: bool) -> ReportedCase:
+    def _case(self, entry: Mapping[str, Any], *, sealed: bool) -> ReportedCase:
         case_id = entry["id"]
         directory = self.run.case(case_id)
         digests: Mapping[str, str] = entry.get("digests") or {}
         changed = changed_artifacts(directory, digests)
         if changed:
             self._warn("W_ARTIFACT_TAMPERED", f"cases/{case_id}: {', '.join(changed)} changed since the run")
-        if not changed and digests and not rescore:
+        if sealed and digests and not changed:
             score = read_object(directory / "score.json")
             return _reported(case_id, score["status"], score["scores"], score.get("fault"), digests)
         status, scores, fault = self._judged(case_id, directory)
-        tampered = bool(changed) or (self.ours and not sealed)
-        if tampered:
+        if self.ours:
             status, fault = "error", "harness"
         return _reported(case_id, status, scores, fault, digests or _content_digests(directory))
 

@@ -32,14 +32,16 @@ def text_report(report: Projection, *, failures_only: bool = False, next_command
 def headline(report: Projection) -> str:
     """Return the one line that answers the question."""
     counts = report.counts
-    verdict = "pass" if report.ok else "error" if counts["error"] == len(report.cases) else "fail"
-    return f"{report.suite} · {verdict} · {counts['pass']} of {len(report.cases)} passed · report {report.report_hash}"
+    verdict = "pass" if report.ok else "error" if 0 < counts["error"] == len(report.cases) else "fail"
+    return (
+        f"{printable(report.suite)} · {verdict} · {counts['pass']} of {len(report.cases)} passed · report {report.report_hash}"
+    )
 
 
 def case_lines(case: ReportedCase) -> list[str]:
     """Return one case: its mark, and what each scorer objected to."""
     label = f" ({case.status}{f', {case.fault}' if case.fault else ''})" if case.status in {"error", "unscored"} else ""
-    lines = [f"  {MARKS.get(case.status, '?')} {case.id}{label}"]
+    lines = [f"  {MARKS.get(case.status, '?')} {printable(case.id)}{label}"]
     for score in case.scores:
         if not score["ok"]:
             lines += [f"      {text}" for text in _objections(score)]
@@ -56,15 +58,20 @@ def finding_text(finding: Mapping[str, Any]) -> str:
     }
     details = ", ".join(f"{key} {item if isinstance(item, str) else stable_json(item)}" for key, item in rest.items())
     text = f"{subject}: {why}{value}" if subject else f"{why}{value}"
-    text = " ".join(f"{text} ({details})".split() if details else text.split())
+    text = printable(" ".join(f"{text} ({details})".split() if details else text.split()))
     return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
 
 
+def printable(text: str) -> str:
+    """Return text without characters that a terminal would act on; each stands as its escape."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def _objections(score: Mapping[str, Any]) -> Iterator[str]:
-    name = score.get("id", score["scorer"])
+    name = printable(str(score.get("id", score["scorer"])))
     findings: Sequence[Mapping[str, Any]] = score["findings"]
     if not findings:
-        yield f"{name}: {score['label']}"
+        yield printable(f"{name}: {score['label']}")
     for finding in findings[:MAX_FINDINGS]:
         yield f"{name}: {finding_text(finding)}"
     if len(findings) > MAX_FINDINGS:

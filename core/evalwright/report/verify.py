@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from evalwright.canonical import digest_json
 from evalwright.errors import RunCorrupt
 from evalwright.ledger import Event, first_damage, read_events
 from evalwright.report.projection import OUR_FORMAT
@@ -40,9 +41,26 @@ def verify_run(run: RunDirectory) -> Record:
         return result | {"ok": False, "first_damage": {"path": "ledger.jsonl", **damage.as_json()}}
     events = read_events(run.ledger)
     result |= {"events": len(events), "sealed": any(event["type"] == "RUN_FINISHED" for event in events)}
-    for broken in _damages(run, events, result):
+    for broken in (*_record_damage(run, record, events), *_damages(run, events, result)):
         return result | {"ok": False, "first_damage": broken}
     return result
+
+
+def _record_damage(run: RunDirectory, record: Record, events: list[Event]) -> Iterator[Record]:
+    """Yield what of the run's own record and of its suite snapshot is not what the ledger says was started."""
+    started = next((event for event in events if event["type"] == "RUN_STARTED"), None)
+    if started is None:
+        return
+    identity = started["data"]["identity"]
+    if record.get("suite_identity") != identity:
+        yield _damage("run.json", started["seq"], "wrong_identity", "suite_identity is not the one that was started")
+    suite = run.snapshot / "suite.json"
+    try:
+        same = digest_json(read_object(suite)) == identity["suite_hash"]
+    except RunCorrupt:
+        same = False
+    if not same:
+        yield _damage("suite-snapshot/suite.json", started["seq"], "wrong_digest", "the file is missing or was changed")
 
 
 def _damages(run: RunDirectory, events: list[Event], result: Record) -> Iterator[Record]:

@@ -37,7 +37,9 @@ class BundleWriter:
             directory.mkdir(parents=True, exist_ok=True)
 
     def write_bytes(self, name: str, data: bytes) -> None:
-        """Write one file; ``name`` may hold subdirectories."""
+        """Write one file; ``name`` may hold subdirectories. Raises ``ValueError`` for one that leads out of the bundle."""
+        if name.startswith("/") or ".." in PurePosixPath(name).parts:
+            raise ValueError(f"{name!r} leads out of the bundle")
         path = self.directory / PurePosixPath(name)
         with disk_errors(path):
             if "/" in name:

@@ -12,9 +12,12 @@ __all__ = ["append_summary", "read_summaries"]
 
 
 def append_summary(path: Path, summary: dict[str, Any]) -> None:
-    """Add a run's summary: one write, so that lines of two processes never mix."""
+    """Add a run's summary: one write, so that lines of two processes never mix.
+
+    The line begins with a line feed, so that it does not grow onto one that a crash cut; empty lines are no summaries.
+    """
     with path.open("ab", buffering=0) as file:
-        file.write((stable_json(summary) + "\n").encode())
+        file.write(f"\n{stable_json(summary)}\n".encode())
 
 
 def read_summaries(path: Path) -> dict[str, dict[str, Any]]:

@@ -75,38 +75,32 @@ def add_cases(directory: Path, lines: Iterable[tuple[int, str | None]]) -> Recor
 
     Returns ``{suite, added[{id}], skipped[{id}], rejected[{line, id?, code, message}], counts}``.
     """
-    added: list[Record] = []
     skipped: list[Record] = []
     rejected: list[Record] = []
+    fresh: dict[int, Record] = {}
     with _locked(directory):
         name, path, existing = _cases_of(directory)
         for number, text in lines:
             try:
-                if text is None:
-                    raise ValueError("the line is not UTF-8")
-                record = _identified(parse_json(text))
-                known = existing.get(record["id"])
-                if known is None:
-                    load_suite(directory, read=_reading(path, stable_json(record).encode()))
-            except (ValueError, TypeError, SuiteError) as error:
-                rejected.append(_rejection(number, error))
+                record = _parsed(text)
+            except (ValueError, TypeError, RecursionError) as error:
+                rejected.append({"line": number, "code": "E_CASE_INVALID", "message": str(error)})
                 continue
-            if known is None:
-                existing[record["id"]] = record
-                added.append(record)
+            known = existing.setdefault(str(record["id"]), record)
+            if known is record:
+                fresh[number] = record
             elif stable_json(known) == stable_json(record):
                 skipped.append({"id": record["id"]})
             else:
                 message = f"another case has the id {record['id']}"
                 rejected.append({"line": number, "id": record["id"], "code": "E_RUN_CONFLICT", "message": message})
-        if added:
-            _append(directory, path, added)
-    counts = {"added": len(added), "skipped": len(skipped), "rejected": len(rejected)}
+        rejected += _append_sound(directory, path, fresh)
+    counts = {"added": len(fresh), "skipped": len(skipped), "rejected": len(rejected)}
     return {
         "suite": name,
-        "added": [{"id": record["id"]} for record in added],
+        "added": [{"id": record["id"]} for record in fresh.values()],
         "skipped": skipped,
-        "rejected": rejected,
+        "rejected": sorted(rejected, key=lambda item: item["line"]),
         "counts": counts | {"total": sum(counts.values())},
     }
 
@@ -117,6 +111,7 @@ def add_scorer(directory: Path, entry: Mapping[str, Any]) -> Record:
     if file.suffix != ".json":
         raise UsageError(f"{file} is not JSON", hint="edit the TOML file by hand")
     with _locked(directory):
+        load_suite(directory)
         document = json.loads(load_text(file))
         native = document.get("schema_version") is not None
         written = _native_entry(entry) if native else dict(entry)
@@ -146,10 +141,31 @@ def _identified(case: Any) -> Record:
     return record | {"id": case.get("id") or digest_json(record)[7:19]}
 
 
-def _rejection(line: int, error: Exception) -> Record:
-    problems = error.problems if isinstance(error, SuiteError) else ()
-    message = "; ".join(str(problem["message"]) for problem in problems) or str(error)
-    return {"line": line, "code": "E_CASE_INVALID", "message": message}
+def _parsed(text: str | None) -> Record:
+    if text is None:
+        raise ValueError("the line is not UTF-8")
+    return _identified(parse_json(text))
+
+
+def _append_sound(directory: Path, path: Path, fresh: dict[int, Record]) -> list[Record]:
+    """Append those records that make a sound suite; take the others out of ``fresh`` and return why, by input line."""
+    rejected: list[Record] = []
+    before = _grown(path, []).count(b"\n")
+    while fresh:
+        numbers = list(fresh)
+        try:
+            _append(directory, path, list(fresh.values()))
+            break
+        except SuiteError as error:
+            places = [(problem.get("line", 0) - before - 1, problem) for problem in error.problems]
+            bad = {numbers[place]: problem for place, problem in reversed(places) if 0 <= place < len(numbers)}
+            if not bad:
+                raise
+            for number, problem in sorted(bad.items()):
+                record = fresh.pop(number)
+                reason = {"line": number, "id": record["id"], "code": problem["code"], "message": problem["message"]}
+                rejected.append(reason)
+    return rejected
 
 
 def _cases_of(directory: Path) -> tuple[str, Path, dict[str, Record]]:

@@ -155,7 +155,7 @@ class CaseChecker:
         self.problems.extend(self.file, model_problems(model, value, f"expect.{key}"), code=INVALID, line=case.line)
 
     def _unclaimed(self, case: Case, key: str, known: Sequence[str] = ()) -> None:
-        names = sorted(known or {*self.owners, *BUILTIN_KEYS, *(entry.id for entry, _ in self.scorers)})
+        names = sorted(known or {*self.owners, *BUILTIN_KEYS, *(entry.id for entry, _ in self.scorers if entry.explicit_id)})
         near = near_names(key, names)
         if not self.native:
             has_command = any(entry.table.use == "command" for entry, _ in self.scorers)

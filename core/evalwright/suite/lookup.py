@@ -11,6 +11,7 @@ from evalwright.suite.read import suite_file
 __all__ = ["DEFAULT_SUITE", "find_suite"]
 
 DEFAULT_SUITE = "code-review"
+MAX_PATH = 1024
 
 
 def find_suite(name: str | None, suites: Path) -> tuple[Path, str | None]:
@@ -19,6 +20,8 @@ def find_suite(name: str | None, suites: Path) -> tuple[Path, str | None]:
     A name without ``/`` is looked up in ``suites`` first; ``./name`` is always a path. Raises ``SuiteNotFound``.
     """
     wanted = name or DEFAULT_SUITE
+    if len(wanted) > MAX_PATH or "\0" in wanted:
+        raise SuiteNotFound(f"no suite can be called {wanted[:40]!r}...", hint="give its name or its directory")
     direct = Path(wanted)
     if direct.is_file() and direct.name in {"suite.json", "suite.toml"}:
         return direct.parent, None

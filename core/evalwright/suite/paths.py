@@ -7,10 +7,14 @@ from pathlib import Path, PurePosixPath
 
 __all__ = ["overlaps", "path_objection"]
 
+MAX_PATH = 1024
+
 
 def path_objection(directory: Path, raw: str, kind: str) -> str | None:
     """Return what is wrong with a path of the suite, or ``None``. ``kind`` is ``file``, ``directory`` or ``any``."""
     pure = PurePosixPath(raw)
+    if len(raw) > MAX_PATH:
+        return f"{raw[:40]!r}... is longer than {MAX_PATH} characters"
     if not raw or "\\" in raw or "\0" in raw or pure.is_absolute() or ".." in pure.parts or pure == PurePosixPath("."):
         return f"{raw!r} must be a relative path with forward slashes that stays inside the suite"
     place = directory / pure
@@ -30,11 +34,19 @@ def overlaps(directory: Path, seen: Iterable[str], secret: Mapping[str, str]) ->
 
     Places are compared where their links lead.
     """
-    open_places = {path: (directory / path).resolve() for path in sorted(set(seen))}
+    open_places = {path: place for path in sorted(set(seen)) if (place := _resolved(directory, path))}
     found: list[tuple[str, str, str]] = []
     for path, name in secret.items():
-        hidden = (directory / path).resolve()
+        hidden = _resolved(directory, path)
         for place, shown in open_places.items():
-            if hidden == shown or shown in hidden.parents or hidden in shown.parents:
+            if hidden and (hidden == shown or shown in hidden.parents or hidden in shown.parents):
                 found.append((name, path, place))
     return found
+
+
+def _resolved(directory: Path, path: str) -> Path | None:
+    """Return where a path leads, or ``None`` for one that no file can have; that is objected to elsewhere."""
+    try:
+        return (directory / path).resolve()
+    except (ValueError, OSError):
+        return None

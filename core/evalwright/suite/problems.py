@@ -52,11 +52,13 @@ class Problems:
 def line_of(text: str, key: str) -> int | None:
     """Return the line in which a dotted key stands in a JSON or TOML document, as far as its own text tells."""
     at = 0
+    found = False
     for part in key.split("."):
         if part.isdigit():
             continue
         match = re.compile(rf'"{re.escape(part)}"\s*:|^\s*\[*{re.escape(part)}\s*[=\].]', re.MULTILINE).search(text, at)
         if match is None:
             break
+        found = True
         at = match.start() + (len(match[0]) - len(match[0].lstrip()))
-    return text.count("\n", 0, at) + 1 if at else None
+    return text.count("\n", 0, at) + 1 if found else None

@@ -113,6 +113,8 @@ def write_sample(evals: Path, *, force: bool = False) -> dict[str, Any]:
             hint="check it: evalwright validate code-review; or replace the sample: evalwright init --force",
         )
     directory = evals / "suites" / NAME
+    if directory.is_symlink():
+        raise RunConflict(f"{directory} is a link", hint="remove the link first; nothing is written through it")
     if directory.exists():
         remove_tree(directory, inside=directory.parent)
     for name, content in FILES.items():

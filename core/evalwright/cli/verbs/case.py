@@ -59,7 +59,7 @@ def _case(options: Any) -> dict[str, Any]:
 def _expect(text: str) -> dict[str, Any]:
     try:
         value = parse_json(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"--expect-json: {error}", hint="""give a JSON object such as '{"exact": "ok"}'""") from error
     if not is_object(value):
         raise UsageError("--expect-json must be a JSON object", hint="""such as '{"exact": "ok"}'""")

@@ -49,8 +49,8 @@ def _data(project: Project, plan: Plan) -> dict[str, Any]:
         "run": {
             "mode": "fresh",
             "run_id": run_id,
-            "run_dir": str(project.layout.run(run_id).path) if run_id else None,
-            "run_id_strategy": "given" if run_id else "generated_at_run_time",
+            "run_dir": str(project.layout.run(run_id).path) if run_id is not None else None,
+            "run_id_strategy": "given" if run_id is not None else "generated_at_run_time",
         },
         "execution": {
             "mode": "synchronous",

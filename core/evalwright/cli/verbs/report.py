@@ -31,7 +31,7 @@ def answer(session: Session) -> Reply:
         if paging:
             raise UsageError(f"a {form} report has no pages", hint="use --format json with --limit and --cursor")
         reply.body = _rendered(form, report, run, failures_only=options.failures)
-    again = f"evalwright report --run-dir {run.path}"
+    again = f"evalwright report --run-dir {shlex.quote(str(run.path))}"
     return reply.then(f"{again} --format json", "make this report again")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from evalwright.cli.dispatch import Session
@@ -9,10 +10,10 @@ from evalwright.cli.envelope import Reply, paged
 from evalwright.cli.project import open_project
 from evalwright.coordinate import live_cases, state_of
 from evalwright.coordinate.lease import read_reservation
-from evalwright.coordinate.state import OPEN
+from evalwright.coordinate.state import OPEN, identity_of
 from evalwright.report import project as project_run
 from evalwright.report import status_counts
-from evalwright.rundir import RunDirectory, find_run, read_object
+from evalwright.rundir import RunDirectory, find_run
 
 __all__ = ["answer"]
 
@@ -53,7 +54,7 @@ def _finished(session: Session, run: RunDirectory) -> tuple[dict[str, Any], list
 def _unfinished(run: RunDirectory) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     cases, progress = live_cases(run)
     terminal = [case["status"] for case in cases if case["status"] not in OPEN]
-    suite = read_object(run.run_json)["suite_identity"]["suite_name"]
+    suite = identity_of(run)["suite_name"]
     summary = {"ok": False, "suite": suite, "case_count": len(cases), "status_counts": status_counts(terminal)}
     return {"run": summary, "progress": progress}, cases
 
@@ -61,7 +62,10 @@ def _unfinished(run: RunDirectory) -> tuple[dict[str, Any], list[dict[str, Any]]
 def _recommended(run: RunDirectory, state: str) -> dict[str, Any]:
     name = run.path.name
     if state == "completed":
-        command, why = f"evalwright report --run-dir {run.path} --format json", "see verdicts and ranked failures"
+        command, why = (
+            f"evalwright report --run-dir {shlex.quote(str(run.path))} --format json",
+            "see verdicts and ranked failures",
+        )
     elif state == "running":
         command, why = f"evalwright status {name}", "look again; the run is going on"
     elif state == "stale":
