@@ -101,6 +101,8 @@ def _utf16(text: str) -> bytes:
 
 
 def _string(text: str) -> str:
+    if not text.isascii() and _SURROGATE.search(text):
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
     quoted = json.dumps(text, ensure_ascii=False)
     return quoted if quoted.isascii() else _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
 

@@ -200,7 +200,7 @@ def _parsed(line: bytes) -> Event | None:
 def _problem(event: Event | None, seq: int, previous: str) -> tuple[str, str] | None:
     if event is None:
         return None
-    if event.get("seq") != seq + 1:
+    if type(event.get("seq")) is not int or event["seq"] != seq + 1:
         return "wrong_seq", f"sequence {event.get('seq')} stands where {seq + 1} belongs"
     if event.get("prev") != previous:
         return "broken_link", "prev is not the digest of the event before"

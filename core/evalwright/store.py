@@ -15,7 +15,7 @@ from evalwright.canonical import digest_bytes, stable_json
 from evalwright.errors import StoreError
 from evalwright.interfaces import Store
 from evalwright.model import Entry, Manifest
-from evalwright.workspace import copy_file, find_repositories, remove_tree, restore, scan, without_history
+from evalwright.workspace import copy_file, digest_file, find_repositories, remove_tree, restore, scan, without_history
 
 __all__ = ["DirectoryStore"]
 
@@ -25,6 +25,7 @@ class DirectoryStore(Store):
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._verified: dict[str, tuple[int, ...]] = {}
 
     def missing(self, digests: Collection[str]) -> set[str]:
         """Return those digests that have no blob."""
@@ -57,6 +58,23 @@ class DirectoryStore(Store):
         if kind != "sha256" or len(name) != 64 or not set(name) <= set("0123456789abcdef"):
             raise StoreError(f"{digest!r} is not a digest")
         return self.root / "blobs" / name[:2] / name[2:]
+
+    def verified(self, digest: str) -> Path:
+        """Return where a blob lies, after its bytes were compared with its digest.
+
+        They are read once, and again when the file's inode, size or times say that it may have changed. Raises ``StoreError``.
+        """
+        path = self.path(digest)
+        try:
+            status = path.stat()
+            now = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            if self._verified.get(digest) != now:
+                if digest_file(path) != digest:
+                    raise StoreError(f"{path} was changed: it has another digest than its name", hint="remove the file")
+                self._verified[digest] = now
+        except OSError as error:
+            raise StoreError(f"the content store lacks {digest}: {error.strerror}", hint=f"restore {self.root}") from error
+        return path
 
     def put_bytes(self, data: bytes) -> str:
         """Take bytes in and return their digest."""
@@ -97,13 +115,13 @@ class DirectoryStore(Store):
 
     def tree(self, digest: str) -> Manifest:
         """Return the manifest of a tree."""
-        with self.open(digest) as file:
+        with self.verified(digest).open("rb") as file:
             return Manifest(tuple(Entry.from_json(record) for record in json.load(file)))
 
     def restore(self, digest: str, target: Path) -> Manifest:
         """Write a tree into the existing directory ``target`` and return its manifest."""
         manifest = self.tree(digest)
-        restore(manifest, target, self.path)
+        restore(manifest, target, self.verified)
         return manifest
 
     @contextlib.contextmanager

@@ -113,7 +113,7 @@ def test_line_ends_and_odd_characters_arrive_as_written(project: Project, shell_
         'ln -s nowhere "$EVALWRIGHT_OUTPUT_FILE"',
         'ln -s output.txt "$EVALWRIGHT_OUTPUT_FILE"',
         'ln -s /dev/zero "$EVALWRIGHT_OUTPUT_FILE"',
-        'python3 -c "import os, socket; os.chdir(\'$EXCHANGE\'); socket.socket(socket.AF_UNIX).bind(\'output.txt\')"',
+        "python3 -c \"import os, socket; os.chdir('$EXCHANGE'); socket.socket(socket.AF_UNIX).bind('output.txt')\"",
     ],
     ids=["link", "fifo", "directory", "dangling", "loop", "device", "socket"],
 )

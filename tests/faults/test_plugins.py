@@ -124,7 +124,7 @@ def test_suite_that_needs_a_broken_plugin_fails_before_the_first_case_with_the_r
 
 
 def test_qualified_name_chooses_between_two_packages(project: Project, site: Path, shell_runner: Shell) -> None:
-    project.suite(runner=shell_runner("true"), scorers=[{"use": "twin-two:twin"}], cases=[{"id": "a"}])
+    project.suite(runner=shell_runner("true"), scorers=[{"use": "twin-two:twin", "id": "twin"}], cases=[{"id": "a"}])
 
     answer = call(project, site, "run", "demo", "--run-id", "r", "--json")
 

@@ -53,11 +53,8 @@ def dispatch(words: list[str]) -> int:
     _use_utf8()
     verb, *rest = _verb_first(words)
     flags = rest[: rest.index("--")] if "--" in rest else rest
-    if verb in VERBS and ("--help" in flags or "-h" in flags):
-        sys.stdout.write(verb_help(verb))
-        return 0
-    if verb in VERBS and "--version" in flags:
-        sys.stdout.write(f"{__version__}\n")
+    if verb in VERBS and {"--help", "-h", "--version"} & set(flags):
+        sys.stdout.write(f"{__version__}\n" if "--version" in flags else verb_help(verb))
         return 0
     if verb not in VERBS:
         foreign = _foreign(verb)

@@ -38,9 +38,9 @@ def overlaps(directory: Path, seen: Iterable[str], secret: Mapping[str, str]) ->
     found: list[tuple[str, str, str]] = []
     for path, name in secret.items():
         hidden = _resolved(directory, path)
-        for place, shown in open_places.items():
-            if hidden and (hidden == shown or shown in hidden.parents or hidden in shown.parents):
-                found.append((name, path, place))
+        for shown, reached in open_places.items():
+            if hidden and (hidden == reached or reached in hidden.parents or hidden in reached.parents):
+                found.append((name, path, shown))
     return found
 
 

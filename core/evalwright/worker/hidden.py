@@ -89,7 +89,7 @@ def _settings(path: Path, data: bytes | None) -> Any:
 
 
 def _original(entry: Entry | None, store: DirectoryStore) -> bytes | None:
-    return store.path(entry.sha256 or "").read_bytes() if entry else None
+    return store.verified(entry.sha256 or "").read_bytes() if entry else None
 
 
 def _bytes(path: Path) -> bytes | None:
@@ -114,7 +114,7 @@ def _write(entry: Entry, workspace: Path, store: DirectoryStore) -> None:
     if entry.kind == "symlink":
         os.symlink(entry.target or "", target)
     else:
-        copy_file(store.path(entry.sha256 or ""), target, entry.mode or 0o644)
+        copy_file(store.verified(entry.sha256 or ""), target, entry.mode or 0o644)
 
 
 def _remove(path: Path) -> None:

@@ -70,6 +70,7 @@ class Runtime:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._stores: dict[str, DirectoryStore] = {}
         self._scratch: dict[str | None, Scratch] = {}
         self._plugins: dict[str, Plugins] = {}
         self._trees: dict[str, Manifest] = {}
@@ -95,7 +96,8 @@ class Runtime:
         if isinstance(given, DirectoryStore):
             return given
         if given is None and spec.store is not None:
-            return DirectoryStore(Path(spec.store))
+            with self._lock:
+                return self._stores.setdefault(spec.store, DirectoryStore(Path(spec.store)))
         raise StoreError("this worker has no content store", hint="start it on the coordinator's file system")
 
     def tree(self, store: DirectoryStore, digest: str) -> Manifest:
@@ -112,7 +114,7 @@ class Runtime:
             if spec.gold_digest not in self._cases:
                 name = spec.tables.get("cases_file", "cases.jsonl")
                 digest = next(entry.sha256 for entry in tree.entries if entry.path == name)
-                with store.open(digest or "") as file:
+                with store.verified(digest or "").open("rb") as file:
                     self._cases[spec.gold_digest] = _by_id(file.read())
             return self._cases[spec.gold_digest][spec.case_id]
 
