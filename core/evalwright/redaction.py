@@ -109,6 +109,7 @@ class RedactedOutput:
         self._done = 0
         self._inside = False
         self._head = bytearray()
+        self._raw = bytearray()
         self._recent = bytearray()
         self._total = 0
         self._hit = False
@@ -122,18 +123,23 @@ class RedactedOutput:
         if self._redactor.idle:
             self._head += data[: max(0, self._max_bytes + 1 - len(self._head))]
         elif len(self._head) <= self._max_bytes:
+            self._raw += data[: max(0, self._max_bytes + 1 - len(self._raw))]
             self._pending += self._decoder.decode(data)
             if len(self._pending) - self._done > WINDOW * 2:
                 self._advance(final=False)
 
-    def finish(self) -> Output:
-        """Return head, tail and totals."""
+    def finish(self, *, complete: bool = True) -> Output:
+        """Return head, tail and totals. Of a stream that is not ``complete`` the unsettled end is left out.
+
+        A stream without any secret keeps its bytes as they came, be they UTF-8 or not.
+        """
         if not self._redactor.idle and len(self._head) <= self._max_bytes:
-            self._pending += self._decoder.decode(b"", final=True)
-            self._advance(final=True)
-        truncated = len(self._head) > self._max_bytes
+            self._pending += self._decoder.decode(b"", final=complete)
+            self._advance(final=complete)
+        truncated = len(self._head) > self._max_bytes or not complete
+        head = self._raw if complete and not self._hit and not self._redactor.idle else self._head
         return Output(
-            head=bytes(self._head[: self._max_bytes]),
+            head=bytes(head[: self._max_bytes]),
             tail=self._tail() if truncated else b"",
             total_bytes=self._total,
             truncated=truncated,

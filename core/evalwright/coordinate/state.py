@@ -79,9 +79,9 @@ def live_cases(run: RunDirectory) -> tuple[list[Record], Record]:
 def identity_of(run: RunDirectory) -> Record:
     """Return what the run measures. Raises ``RunCorrupt`` when its record does not say."""
     identity = read_object(run.run_json).get("suite_identity")
-    if is_object(identity) and isinstance(identity.get("suite_name"), str) and is_array(identity.get("cases")):
-        if all(is_array(case) and len(case) == 2 for case in identity["cases"]):
-            return identity
+    named = is_object(identity) and isinstance(identity.get("suite_name"), str) and is_array(identity.get("cases"))
+    if is_object(identity) and named and all(is_array(case) and len(case) == 2 for case in identity["cases"]):
+        return identity
     raise RunCorrupt(f"{run.run_json} does not say what the run measures", hint="restore it from a copy")
 
 

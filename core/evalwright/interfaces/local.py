@@ -83,6 +83,13 @@ class LocalSession(Session):
                 raise OSError(f"{path} is not a regular file")
             return file.read(max_bytes)
 
+    def size(self, path: PurePosixPath) -> int | None:
+        """Return a file's size; links are not followed."""
+        try:
+            return os.lstat(self.host_path(path)).st_size
+        except OSError:
+            return None
+
     def alive(self) -> bool:
         """Tell whether :meth:`kill` has not been called."""
         return not self._killed

@@ -97,6 +97,10 @@ class Session(ABC):
     def get(self, path: PurePosixPath, *, max_bytes: int) -> bytes:
         """Return up to ``max_bytes`` of a regular file; links are not followed. ``OSError`` for anything else."""
 
+    def size(self, path: PurePosixPath) -> int | None:
+        """Return a file's size in bytes, ``None`` where it is not known; links are not followed."""
+        return None
+
     @abstractmethod
     def alive(self) -> bool:
         """Tell whether commands can still run."""

@@ -20,12 +20,14 @@ from typing import Any, Literal
 from evalwright.errors import SandboxError, SandboxLost
 from evalwright.interfaces import BoundedOutput, Command, OutputSink
 from evalwright.model import Completed
+from evalwright.processes.identity import end_session, state_of
 
 __all__ = ["Process", "Supervisor"]
 
 CHUNK_BYTES = 1 << 16
 PIPE_BYTES = 1 << 18
 ASK_SECONDS = 0.25
+LOOK_SECONDS = 1.0
 DRAIN_SECONDS = 1.0
 LOST_SECONDS = 30.0
 SIGNAL_LIMITS = {signal.SIGXCPU: "cpu_limit", signal.SIGXFSZ: "file_size_limit"}
@@ -42,13 +44,16 @@ class Supervisor:
         self._lock = threading.Lock()
         self._channel: socket.socket | None = None
         self._server: subprocess.Popen[bytes] | None = None
+        self._live: set[Process] = set()
 
     def start(self, command: Command) -> Process:
         """Start a command; its output waits in pipes until :meth:`Process.wait`.
 
         A program that cannot be executed is no exception: :meth:`Process.wait` reports it in ``spawn_error``.
         """
-        return Process(command, self._send)
+        process = Process(command, self)
+        self._live.add(process)
+        return process
 
     def run(self, command: Command) -> Completed:
         """Start a command and wait for its end."""
@@ -56,6 +61,8 @@ class Supervisor:
 
     def close(self) -> None:
         """End every running command and the fork server."""
+        for process in list(self._live):
+            process.kill()
         with self._lock:
             self._disconnect()
 
@@ -67,7 +74,30 @@ class Supervisor:
         """Close."""
         self.close()
 
-    def _send(self, descriptors: list[int]) -> None:
+    def ended(self, process: Process, command_pid: int | None, *, lost: bool) -> None:
+        """Forget a process. Of one whose supervisor was lost, everything that can still be found is dead after this."""
+        self._live.discard(process)
+        if lost:
+            self._tidy()
+            if command_pid is not None:
+                end_session(command_pid)
+
+    def rouse(self) -> None:
+        """Wake the fork server if somebody stopped it."""
+        server = self._server
+        if server and state_of(server.pid) == "T":
+            server.send_signal(signal.SIGCONT)
+
+    def _tidy(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.settimeout(LOST_SECONDS)
+        with ours, theirs, contextlib.suppress(OSError, SandboxError):
+            self.rouse()
+            self.send([theirs.fileno()])
+            ours.recv(16)
+
+    def send(self, descriptors: list[int]) -> None:
+        """Pass descriptors to the fork server, started now if there is none."""
         with self._lock:
             for attempt in (1, 2):
                 channel = self._channel or self._connect()
@@ -111,8 +141,10 @@ class Supervisor:
 class Process:
     """One running command. :meth:`wait` belongs to one thread; :meth:`kill` may be called from any."""
 
-    def __init__(self, command: Command, send: Any) -> None:
+    def __init__(self, command: Command, supervisor: Supervisor) -> None:
         self._command = command
+        self._supervisor = supervisor
+        self._command_pid: int | None = None
         self._supervisor_pid: int | None = None
         self._report: dict[str, Any] | None = None
         self._lost = False
@@ -128,7 +160,7 @@ class Process:
             request = _memory_file(_request(command))
             cleanup.callback(os.close, request)
             try:
-                send([request, stdin, stdout, stderr, theirs.fileno()])
+                supervisor.send([request, stdin, stdout, stderr, theirs.fileno()])
             except BaseException:
                 self._release()
                 raise
@@ -149,6 +181,7 @@ class Process:
             self._pump()
         finally:
             self._release()
+            self._supervisor.ended(self, self._command_pid, lost=self._report is None)
         if self._report is None:
             raise SandboxLost(
                 "the command's supervisor is gone", hint="a sandbox with a pid namespace keeps agents away from it"
@@ -171,6 +204,7 @@ class Process:
         for descriptor in (*self._pipes, self._control.fileno()):
             poll.register(descriptor, select.POLLIN)
         give_up = self._give_up()
+        look = time.monotonic() + LOOK_SECONDS
         while self._pipes or not self._ended:
             for descriptor, _ in poll.poll(ASK_SECONDS * 1000):
                 if descriptor == self._control.fileno():
@@ -187,6 +221,9 @@ class Process:
                 return
             if self._command.canceled and self._command.canceled():
                 self.kill()
+            if time.monotonic() > look:
+                look = time.monotonic() + LOOK_SECONDS
+                self._look()
 
     @property
     def _ended(self) -> bool:
@@ -203,7 +240,7 @@ class Process:
         if record is None:
             self._lost = True
         elif "supervisor" in record:
-            self._supervisor_pid = record["supervisor"]
+            self._supervisor_pid, self._command_pid = record["supervisor"], record["command"]
         else:
             self._report = record
 
@@ -229,6 +266,12 @@ class Process:
             if self._command.on_output:
                 self._command.on_output(name, data)
         return bool(data)
+
+    def _look(self) -> None:
+        """Kill a supervisor that somebody stopped; the fork server then ends the tree."""
+        self._supervisor.rouse()
+        if self._supervisor_pid is not None and state_of(self._supervisor_pid) == "T":
+            self._abandon()
 
     def _abandon(self) -> None:
         """Give up on a supervisor that was stopped: the fork server ends the tree of a killed one."""

@@ -7,7 +7,8 @@ harness says so, and when the harness is gone (its control socket closes). The s
 tree of a supervisor that was itself killed comes to the server and is ended there.
 
 Request: one ``SEQPACKET`` message that carries descriptors: request (a memory file with JSON), stdin, stdout, stderr,
-control. Answers on the control socket, one JSON message each: ``{"supervisor": pid}``, then the report.
+control. Answers on the control socket, one JSON message each: ``{"supervisor": pid, "command": pid}``, then the report.
+A message with one descriptor asks for nothing but an answer on it, once no tree of a killed supervisor lives.
 """
 
 import contextlib
@@ -28,6 +29,8 @@ SWEEP_SECONDS = 10.0
 TICK_SECONDS = 0.005
 STORM = 500
 REAPED_AT_ONCE = 1000
+MAX_ERROR = 2000
+FAREWELL_SECONDS = 10.0
 DESCRIPTORS = 5
 LIMITS = {
     "cpu_seconds": resource.RLIMIT_CPU,
@@ -91,10 +94,13 @@ class Family:
         """Collect the exit status of children that have ended; bounded, since a fork storm never runs out of them."""
         with contextlib.suppress(ChildProcessError):
             for _ in range(REAPED_AT_ONCE):
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
                 if pid == 0:
                     return
-                self.statuses[pid] = status
+                if not os.WIFSTOPPED(status):
+                    self.statuses[pid] = status
+                elif pid in self.spared:
+                    send_all([pid], signal.SIGKILL)
 
     def signal_groups(self, signum: int, seen: set[int]) -> bool:
         """Signal the process groups of everything not in ``seen`` yet; tell whether there was anything.
@@ -166,12 +172,12 @@ class Supervisor:
         with open(reader, "rb") as file:
             problem = file.read()
         if problem:
-            self.report["spawn_error"] = problem.decode("utf-8", "replace")
+            self.report["spawn_error"] = problem.decode("utf-8", "replace")[:MAX_ERROR]
         return child
 
     def run(self) -> None:
         """Wait for the end of the command, end what it left, and send the report."""
-        self.control.send(json.dumps({"supervisor": os.getpid()}).encode())
+        self.control.send(json.dumps({"supervisor": os.getpid(), "command": self.child}).encode())
         self.watch()
         self.report["duration"] = time.monotonic() - self.started
         cut = self.report["timed_out"] or self.report["canceled"]
@@ -233,14 +239,15 @@ def become_command(request: dict[str, Any], stdio: list[int], writer: int) -> No
             resource.setrlimit(LIMITS[name], (value, value + 1 if name == "cpu_seconds" else value))
         os.execvpe(request["argv"][0], request["argv"], request["env"])
     except BaseException as error:
-        os.write(writer, str(error).encode("utf-8", "replace"))
+        os.write(writer, str(error).encode("utf-8", "replace")[:MAX_ERROR])
     os._exit(127)
 
 
 def receive(channel: socket.socket) -> list[int]:
-    """Take the descriptors of one request; none when the harness is gone."""
-    flags = socket.MSG_CMSG_CLOEXEC
-    _, descriptors, _, _ = socket.recv_fds(channel, 16, DESCRIPTORS, flags)
+    """Take the descriptors of one request; none when the harness is gone. No command will inherit them."""
+    _, descriptors, _, _ = socket.recv_fds(channel, 16, DESCRIPTORS)
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
     return descriptors
 
 
@@ -276,17 +283,36 @@ def serve(channel: socket.socket) -> None:
         for descriptor, _ in poll.poll():
             if descriptor == wake:
                 os.read(wake, 4096)
-            elif descriptors := receive(channel):
+            elif len(descriptors := receive(channel)) == 1:
+                tidy(family)
+                socket.socket(fileno=descriptors[0]).send(b"tidy")
+            elif descriptors:
                 family.spared.add(start_supervisor(channel, descriptors))
             else:
-                family.spared.clear()
-                family.sweep()
+                say_farewell(family)
                 return
-        family.reap()
-        if any(os.WIFSIGNALED(family.statuses[pid]) for pid in family.spared & family.statuses.keys()):
-            family.sweep()
-        family.spared -= family.statuses.keys()
-        family.statuses.clear()
+        tidy(family)
+
+
+def tidy(family: Family) -> None:
+    """Forget supervisors that ended; end the trees of those that were killed."""
+    family.reap()
+    ended = family.spared & family.statuses.keys()
+    killed = any(os.WIFSIGNALED(family.statuses[pid]) for pid in ended)
+    family.spared -= ended
+    family.statuses.clear()
+    if killed:
+        family.sweep()
+
+
+def say_farewell(family: Family) -> None:
+    """Let supervisors end their commands, as they do when their control sockets close, then end whatever is left."""
+    give_up = time.monotonic() + FAREWELL_SECONDS
+    while family.spared and time.monotonic() < give_up:
+        tidy(family)
+        time.sleep(TICK_SECONDS)
+    family.spared.clear()
+    family.sweep()
 
 
 def main() -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ProcessIdentity", "boot_id", "current_process"]
+__all__ = ["ProcessIdentity", "boot_id", "current_process", "end_session", "state_of"]
+
+SESSION_PASSES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +65,37 @@ def boot_id() -> str:
         return ""
 
 
+def state_of(pid: int) -> str:
+    """Return the state letter of a process (``R``, ``S``, ``T`` for stopped, ...), or an empty string for none."""
+    fields = _stat(pid)
+    return fields[0].decode() if fields else ""
+
+
+def end_session(leader: int) -> None:
+    """Kill every process of the session that ``leader`` began; what left the session cannot be found this way."""
+    for _ in range(SESSION_PASSES):
+        members = [int(name) for name in os.listdir("/proc") if name.isdigit() and _session(int(name)) == leader]
+        if not members:
+            return
+        for pid in members:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _session(pid: int) -> int | None:
+    fields = _stat(pid)
+    return int(fields[3]) if fields and fields[0] not in (b"Z", b"X") else None
+
+
 def _start_time(pid: int) -> int | None:
+    fields = _stat(pid)
+    return int(fields[19]) if fields and fields[0] not in (b"Z", b"X") else None
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Return the fields of ``/proc/PID/stat`` from the state on, none for a process that is gone."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
-        return None
-    fields = stat.rpartition(b")")[2].split()
-    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+        return []

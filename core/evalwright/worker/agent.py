@@ -58,6 +58,10 @@ class WatchedSession(Session):
         """Read a regular file."""
         return self._inner.get(path, max_bytes=max_bytes)
 
+    def size(self, path: PurePosixPath) -> int | None:
+        """Return a file's size."""
+        return self._inner.size(path)
+
     def alive(self) -> bool:
         """Tell whether commands can still run."""
         return self._inner.alive()

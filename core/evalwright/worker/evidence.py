@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,7 +16,7 @@ from evalwright.rundir import BundleWriter
 from evalwright.store import DirectoryStore
 from evalwright.workspace import unified_diff
 
-__all__ = ["answer_of", "runner_record", "text_diff", "write_streams"]
+__all__ = ["answer_of", "redact_tree", "runner_record", "shown_manifest", "text_diff", "write_streams"]
 
 SLACK_BYTES = 1 << 17
 MAX_DIFF_FILE = 4 << 20
@@ -34,10 +35,14 @@ def answer_of(result: RunnerResult, session: Session | None, redactor: Redactor,
         return result.completed.stdout
     sink = redactor.output(max_bytes)
     sink.feed(data)
-    return sink.finish()
+    size = (session.size(session.exchange / "output.txt") or 0) if session and result.output is None else 0
+    output = sink.finish(complete=size <= len(data))
+    return replace(output, total_bytes=max(size, output.total_bytes))
 
 
-def runner_record(result: RunnerResult, answer: Output, session: Any, error: Mapping[str, Any] | None) -> dict[str, Any]:
+def runner_record(
+    result: RunnerResult, answer: Output, session: Any, error: Mapping[str, Any] | None, redactor: Redactor
+) -> dict[str, Any]:
     """Return ``runner.json``."""
     done = result.completed
     return {
@@ -61,7 +66,7 @@ def runner_record(result: RunnerResult, answer: Output, session: Any, error: Map
         "leaked_processes": session.leaked_processes if session else done.leaked_processes,
         "isolation": session.isolation if session else "none",
         "usage": result.usage.as_json() if result.usage else None,
-        "runner": dict(result.details),
+        "runner": redactor.json(result.details),
     }
 
 
@@ -81,15 +86,18 @@ def write_streams(bundle: BundleWriter, result: RunnerResult, redactor: Redactor
 def text_diff(
     changes: tuple[Change, ...], before: Manifest, store: DirectoryStore, workspace: Path, redactor: Redactor
 ) -> bytes:
-    """Return the redacted unified diff of the workspace's changes; git's own directory is not part of it."""
+    """Return the unified diff of the workspace's changes; git's own directory is not part of it.
+
+    Contents are redacted before they are compared, since a secret of several lines is in no single line of a diff.
+    """
     digests = {entry.path: entry.sha256 for entry in before.entries if entry.kind == "file"}
 
     def old(path: str) -> bytes | None:
         digest = digests.get(path)
-        return _bounded(store.path(digest)) if digest else None
+        return _redacted(_bounded(store.path(digest)), redactor) if digest else None
 
     def new(path: str) -> bytes | None:
-        return _bounded(workspace / path)
+        return _redacted(_bounded(workspace / path), redactor)
 
     shown = [change for change in changes if ".git" not in PurePosixPath(change.path).parts]
     return redactor.bytes(unified_diff(shown, old, new))
@@ -104,6 +112,10 @@ def _output_file(session: Session, max_bytes: int) -> bytes | None:
         raise TrialError("output_file", f"the output file is no regular file: {error}") from error
 
 
+def _redacted(data: bytes | None, redactor: Redactor) -> bytes | None:
+    return None if data is None else redactor.bytes(data)
+
+
 def _bounded(path: Path) -> bytes | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -112,3 +124,30 @@ def _bounded(path: Path) -> bytes | None:
     with open(descriptor, "rb") as file:
         data = file.read(MAX_DIFF_FILE + 1)
     return data if len(data) <= MAX_DIFF_FILE else None
+
+
+def shown_manifest(document: Any, redactor: Redactor) -> Any:
+    """Return a manifest or its difference without secrets in names and link targets."""
+    if redactor.idle:
+        return document
+    redacted = redactor.json(document)
+    for key in ("entries", "changed_paths"):
+        for record, original in zip(redacted.get(key, ()), document.get(key, ()), strict=True):
+            if record["path"] != original["path"]:
+                record.pop("path_b64", None)
+    return redacted
+
+
+def redact_tree(directory: Path, redactor: Redactor) -> None:
+    """Take the secrets out of every file of a tree of ours; one too large to be read whole is removed."""
+    if redactor.idle:
+        return
+    for path in sorted(directory.rglob("*")):
+        if path.is_symlink() or not path.is_file():
+            continue
+        data = _bounded(path)
+        if data is None:
+            path.unlink()
+        elif (redacted := redactor.bytes(data)) != data:
+            path.unlink()
+            path.write_bytes(redacted)

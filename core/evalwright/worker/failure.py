@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evalwright.model import Output, RunnerResult, TrialSpec
+from evalwright.redaction import Redactor
 from evalwright.rundir import BundleWriter
 from evalwright.store import DirectoryStore
 from evalwright.worker.evidence import runner_record
@@ -26,7 +27,7 @@ def write_failure(spec: TrialSpec, bundle: Path, reason: str) -> dict[str, Any]:
     writer.write_text("output.txt", "")
     writer.write_text("runner.stdout.txt", "")
     writer.write_text("runner.stderr.txt", reason)
-    writer.write_document("runner.json", runner_record(RunnerResult(), Output(), None, error))
+    writer.write_document("runner.json", runner_record(RunnerResult(), Output(), None, error, Redactor()))
     writer.write_document("workspace-before.json", before)
     writer.write_document("workspace-after.json", before)
     writer.write_document("workspace-diff.json", {"changed_paths": []})

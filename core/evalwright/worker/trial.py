@@ -14,7 +14,7 @@ from typing import Any
 
 from evalwright.errors import EvalwrightError, SandboxLost, TrialError
 from evalwright.interfaces import Beat, Store
-from evalwright.model import Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
+from evalwright.model import BUILTIN_SCORERS, Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
 from evalwright.model.manifest import changes_between
 from evalwright.redaction import Redactor, credential_values
 from evalwright.rundir import BundleWriter, disk_errors
@@ -22,7 +22,14 @@ from evalwright.scoring import apply_scorers, fold_status, is_pure
 from evalwright.store import DirectoryStore
 from evalwright.worker.agent import CLEANUP_SECONDS, AgentContext
 from evalwright.worker.bounded import within
-from evalwright.worker.evidence import answer_of, runner_record, text_diff, write_streams
+from evalwright.worker.evidence import (
+    answer_of,
+    redact_tree,
+    runner_record,
+    shown_manifest,
+    text_diff,
+    write_streams,
+)
 from evalwright.worker.grader import Grader
 from evalwright.worker.runtime import Runtime
 from evalwright.workspace import TrialPlace, UnreadableError, copy_tree, scan
@@ -207,10 +214,11 @@ class Trial:
             meta=case.get("meta", {}),
         )
         records = apply_scorers(plugins.scorers, trial, case.get("expect", {}), context=grader.context)
-        pure = {entry.table.use for entry, scorer in plugins.scorers if is_pure(scorer)}
+        pure = {entry.table.use for entry, scorer in plugins.scorers if is_pure(scorer)} | {"exit-code"}
         for record in records:
-            if record["scorer"] not in pure | {"exit-code"}:
-                record["findings"] = self.redactor.json(record["findings"])
+            if record["scorer"] not in BUILTIN_SCORERS:
+                record |= self.redactor.json(record)
+            if record["scorer"] not in pure:
                 self.bundle.write_document(f"scorers/{record.get('id', record['scorer'])}.json", record)
         return records
 
@@ -225,13 +233,17 @@ class Trial:
         bundle.write_document("input.json", case)
         bundle.write_text("task.txt", case["task"])
         if spec.diff_digest:
-            bundle.write_bytes("input.diff", (self.place.exchange / "input.diff").read_bytes())
+            bundle.write_bytes("input.diff", self.store.verified(spec.diff_digest).read_bytes())
         bundle.write_text("output.txt", answer.text)
         write_streams(bundle, result, self.redactor)
-        bundle.write_document("runner.json", runner_record(result, answer, context.opened, self.failure))
-        bundle.write_document("workspace-before.json", self.before.as_json())
-        bundle.write_document("workspace-after.json", self.after.as_json())
-        bundle.write_document("workspace-diff.json", {"changed_paths": [change.as_json() for change in changes]})
+        bundle.write_document("runner.json", runner_record(result, answer, context.opened, self.failure, self.redactor))
+        manifests = {
+            "workspace-before.json": self.before.as_json(),
+            "workspace-after.json": self.after.as_json(),
+            "workspace-diff.json": {"changed_paths": [change.as_json() for change in changes]},
+        }
+        for name, document in manifests.items():
+            bundle.write_document(name, shown_manifest(document, self.redactor))
         diff = text_diff(changes, self.before, self.store, self.place.workspace, self.redactor)
         bundle.write_bytes("workspace.diff", diff)
         if context.events:
@@ -257,7 +269,9 @@ class Trial:
         wanted = self.spec.keep_workspace
         if wanted == "all" or (wanted == "failed" and status != "pass"):
             with disk_errors(self.bundle.directory):
-                copy_tree(self.place.workspace, self.bundle.directory / "workspace", special=True)
+                kept = self.bundle.directory / "workspace"
+                copy_tree(self.place.workspace, kept, special=True)
+                redact_tree(kept, self.redactor)
 
     def _note(self, error: Exception, kind: str, use: str) -> None:
         """Turn an exception of a plugin into this trial's failure: what it said, or the defect that it is."""

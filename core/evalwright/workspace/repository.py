@@ -15,6 +15,7 @@ from evalwright.workspace.write import copy_tree
 __all__ = ["find_repositories", "without_history"]
 
 CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n"
+CONFIG_OTHER = CONFIG.replace("version = 0", "version = 1") + "[extensions]\n\tobjectformat = {}\n"
 GIT_SECONDS = 300.0
 
 
@@ -50,7 +51,12 @@ def _transplant(supervisor: Supervisor, source: Path, target: Path) -> None:
     git = target / ".git"
     for directory in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
         (git / directory).mkdir(parents=True)
-    (git / "config").write_text(CONFIG, newline="")
+    object_format = _git(supervisor, source, "rev-parse", "--show-object-format").stdout.text.strip()
+    config = CONFIG if object_format == "sha1" else CONFIG_OTHER.format(object_format)
+    (git / "config").write_text(config, newline="")
+    shallow = source / ".git" / "shallow"
+    if shallow.is_file():
+        (git / "shallow").write_bytes(shallow.read_bytes())
     name = branch.stdout.text.strip() if branch.exit_code == 0 else ""
     commit = head.stdout.text.strip()
     (git / "HEAD").write_text(f"ref: {name}\n" if name else f"{commit}\n", newline="")
