@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
-from evalwright.interfaces.output import TAIL_BYTES
+from evalwright.interfaces import BoundedOutput, OutputSink
 from evalwright.model import Output
 
 __all__ = ["MARK", "Redactor", "credential_values"]
@@ -76,11 +77,11 @@ class Redactor:
         text = data.decode("utf-8", "surrogateescape")
         return self.text(text).encode("utf-8", "surrogateescape")
 
-    def output(self, max_bytes: int) -> RedactedOutput:
+    def output(self, max_bytes: int) -> BoundedOutput | RedactedOutput:
         """Return a sink that keeps the first ``max_bytes`` of the redacted stream."""
-        return RedactedOutput(self, max_bytes)
+        return BoundedOutput(max_bytes) if self.idle else RedactedOutput(self, max_bytes)
 
-    def sinks(self, max_bytes: int) -> Callable[[], RedactedOutput]:
+    def sinks(self, max_bytes: int) -> Callable[[], OutputSink]:
         """Return a maker of such sinks, for ``Command.capture``."""
         return lambda: self.output(max_bytes)
 
@@ -96,61 +97,47 @@ class Redactor:
 
 
 class RedactedOutput:
-    """Keeps the head of the redacted stream, the redacted tail, and the totals of the raw one.
+    """Keeps the first and the last bytes of the redacted stream, and the totals of the raw one.
 
-    Once the head is full the middle of the stream is not even decoded: only a window for the tail is kept.
+    Bytes that are not UTF-8 pass as they are.
     """
 
     def __init__(self, redactor: Redactor, max_bytes: int) -> None:
         self._redactor = redactor
-        self._max_bytes = max_bytes
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._window = max(WINDOW, *(len(literal) for literal in redactor.literals), 0)
+        self._kept = BoundedOutput(max_bytes)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._pending = ""
         self._done = 0
         self._inside = False
-        self._head = bytearray()
-        self._raw = bytearray()
-        self._recent = bytearray()
         self._total = 0
         self._hit = False
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes."""
         self._total += len(data)
-        self._recent += data[-WINDOW * 2 :]
-        if len(self._recent) > WINDOW * 4:
-            del self._recent[: -WINDOW * 2]
-        if self._redactor.idle:
-            self._head += data[: max(0, self._max_bytes + 1 - len(self._head))]
-        elif len(self._head) <= self._max_bytes:
-            self._raw += data[: max(0, self._max_bytes + 1 - len(self._raw))]
-            self._pending += self._decoder.decode(data)
-            if len(self._pending) - self._done > WINDOW * 2:
-                self._advance(final=False)
+        self._pending += self._decoder.decode(data)
+        if len(self._pending) - self._done > self._window * 2:
+            self._advance(final=False)
 
     def finish(self, *, complete: bool = True) -> Output:
-        """Return head, tail and totals. Of a stream that is not ``complete`` the unsettled end is left out.
-
-        A stream without any secret keeps its bytes as they came, be they UTF-8 or not.
-        """
-        if not self._redactor.idle and len(self._head) <= self._max_bytes:
-            self._pending += self._decoder.decode(b"", final=complete)
-            self._advance(final=complete)
-        truncated = len(self._head) > self._max_bytes or not complete
-        head = self._raw if complete and not self._hit and not self._redactor.idle else self._head
-        return Output(
-            head=bytes(head[: self._max_bytes]),
-            tail=self._tail() if truncated else b"",
+        """Return head, tail and totals. Of a stream that is not ``complete`` the unsettled end is left out."""
+        self._pending += self._decoder.decode(b"", final=complete)
+        self._advance(final=complete)
+        kept = self._kept.finish()
+        return replace(
+            kept,
+            tail=kept.tail if complete else b"",
             total_bytes=self._total,
-            truncated=truncated,
+            truncated=kept.truncated or not complete,
             redacted=self._hit,
         )
 
     def _advance(self, *, final: bool) -> None:
-        """Move what is settled from pending to head; hold back what a later chunk may still turn into a secret."""
+        """Pass on what is settled; hold back what a later chunk may still turn into a secret."""
         text, start = self._pending, self._done
         end = len(text)
-        cut = end if final else end - WINDOW
+        cut = max(start, end if final else end - self._window)
         for begin, stop in self._redactor.spans(text, start):
             if begin >= cut:
                 break
@@ -177,12 +164,8 @@ class RedactedOutput:
         self._pending, self._done = text[context:], cut - context
 
     def _emit(self, text: str) -> None:
-        room = self._max_bytes + 1 - len(self._head)
-        if room > 0 and text:
-            self._head += text[:room].encode("utf-8", "replace")[:room]
-
-    def _tail(self) -> bytes:
-        return self._redactor.bytes(bytes(self._recent))[-TAIL_BYTES:]
+        if text:
+            self._kept.feed(text.encode("utf-8", "surrogateescape"))
 
 
 def _compiled(patterns: Sequence[str]) -> tuple[Any, ...]:

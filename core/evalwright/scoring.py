@@ -76,7 +76,7 @@ def _score(
         return scorer.score(trial, context(entry))
     except (TrialError, EvalwrightError) as error:
         return Score.broken(str(error))
-    except Exception as error:
+    except (Exception, SystemExit, GeneratorExit) as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         why = f"scorer {entry.table.use} failed: {type(error).__name__}: {error} ({place.filename}:{place.lineno})"
         return Score.broken(why)

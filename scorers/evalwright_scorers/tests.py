@@ -111,11 +111,29 @@ def _complete(wanted: TestsConfig) -> TestsConfig:
 def _command(wanted: TestsConfig, place: _Place, context: ScoreContext) -> Command:
     env = {name: value for name, value in context.environment(place.session).items() if not name.endswith(GOLD)}
     env |= {"PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"}
+    if wanted.format == "pytest":
+        env["PYTHONSAFEPATH"] = "1"
     env |= {f"{prefix}_REPORT_FILE": str(place.report) for prefix in ("EVALWRIGHT", "EVALCTL")}
     argv = render(wanted.argv or (), env)
     if wanted.format == "pytest":
         argv += ["-p", "no:cacheprovider", f"--junitxml={place.report}", "-o", "addopts=", "--rootdir=."]
+        argv += [] if _names_import_path(place.session) else ["-o", "pythonpath=."]
     return Command(argv=argv, env=env, timeout=wanted.timeout_seconds, capture=BoundedOutput)
+
+
+def _names_import_path(session: Session) -> bool:
+    """Tell whether the fixture's settings say where its packages are; else the workspace itself is the place.
+
+    Python is not let look there on its own: a ``json.py`` of the agent would run before pytest.
+    """
+    for name in ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"):
+        try:
+            settings = session.get(session.workspace / name, max_bytes=MAX_REPORT_BYTES)
+        except OSError:
+            continue
+        if b"pythonpath" in settings:
+            return True
+    return False
 
 
 def _document(place: _Place, context: ScoreContext) -> bytes | None:

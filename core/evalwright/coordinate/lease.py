@@ -19,6 +19,8 @@ from evalwright.rundir import RunDirectory, write_document
 __all__ = ["Lease", "lease_state", "read_reservation"]
 
 BEAT_SECONDS = 5.0
+LOCK_TRIES = 10
+LOCK_PAUSE_SECONDS = 0.02
 
 
 class Lease:
@@ -38,15 +40,14 @@ class Lease:
         descriptor = os.open(run.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         record = read_reservation(run)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            _lock(descriptor, run, record)
+            if _fresh_elsewhere(record):
+                raise _busy(run, record)
+            lease = Lease(run, descriptor, ttl, reclaimed=bool(record))
+            lease.beat()
+        except BaseException:
             os.close(descriptor)
-            raise _busy(run, record) from error
-        if _fresh_elsewhere(record):
-            os.close(descriptor)
-            raise _busy(run, record)
-        lease = Lease(run, descriptor, ttl, reclaimed=bool(record))
-        lease.beat()
+            raise
         return lease
 
     def moved(self, run: RunDirectory) -> None:
@@ -70,6 +71,18 @@ class Lease:
             self.run.reservation.unlink()
         os.close(self._descriptor)
         self._descriptor = -1
+
+
+def _lock(descriptor: int, run: RunDirectory, record: Mapping[str, Any]) -> None:
+    """Take the lock; somebody who only looks holds it for a moment, so a few tries are made. Raises ``RunBusy``."""
+    for attempt in range(LOCK_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError as error:
+            if attempt == LOCK_TRIES - 1:
+                raise _busy(run, record or read_reservation(run)) from error
+            time.sleep(LOCK_PAUSE_SECONDS)
 
 
 def lease_state(run: RunDirectory) -> Literal["free", "held", "stale"]:

@@ -17,6 +17,7 @@ from evalwright.suite import CheckedSuite
 
 __all__ = ["Plan", "check_requirements", "make_plan", "plugin_lock"]
 
+TELLING_KEYS = frozenset({"diff", "split", "tags"})
 SECRET_KEYS = frozenset({"expect", "hidden", "gold", "human"})
 
 
@@ -85,11 +86,12 @@ class Plan:
         )
 
     def _view(self, case: Case, run_id: str) -> dict[str, Any]:
-        """Return the case as its runner sees it: without gold, under an id that tells nothing."""
+        """Return the case as its runner sees it: without gold, under an id that tells nothing, nor do paths or tags."""
         shown: frozenset[str] = frozenset() if self.suite.agent.reveal_expect else SECRET_KEYS
         view = {key: value for key, value in case.record.items() if key not in shown}
         if not self.suite.agent.reveal_id:
-            view["id"] = digest_text(f"{run_id}/{case.id}")[7:19]
+            view = {key: value for key, value in view.items() if key not in TELLING_KEYS}
+            view |= {"id": digest_text(f"{run_id}/{case.id}")[7:19], "workspace": "."}
         return view
 
 

@@ -43,7 +43,7 @@ class BoundedOutput:
             self._tail += data[-TAIL_BYTES:]
             del self._tail[:-TAIL_BYTES]
 
-    def finish(self) -> Output:
-        """Return head, tail and totals."""
-        truncated = self._total > len(self._head)
+    def finish(self, *, complete: bool = True) -> Output:
+        """Return head, tail and totals; a stream that is not ``complete`` counts as truncated."""
+        truncated = self._total > len(self._head) or not complete
         return Output(head=bytes(self._head), tail=bytes(self._tail), total_bytes=self._total, truncated=truncated)

@@ -90,19 +90,19 @@ class Change:
 
 def changes_between(before: Manifest, after: Manifest) -> tuple[Change, ...]:
     """Return what differs in content or kind, sorted by path."""
-    old = {entry.path: entry for entry in before.entries}
-    new = {entry.path: entry for entry in after.entries}
-    found = (_change(path, old.get(path), new.get(path)) for path in sorted(old.keys() | new.keys()))
+    old = {entry.raw_path: entry for entry in before.entries}
+    new = {entry.raw_path: entry for entry in after.entries}
+    found = (_change(old.get(path), new.get(path)) for path in sorted(old.keys() | new.keys()))
     return tuple(change for change in found if change is not None)
 
 
-def _change(path: str, old: Entry | None, new: Entry | None) -> Change | None:
+def _change(old: Entry | None, new: Entry | None) -> Change | None:
     if old and new and (old.kind, old.sha256) == (new.kind, new.sha256):
         return None
     present = new or old
     assert present is not None
     return Change(
-        path=path,
+        path=present.path,
         status="added" if old is None else "deleted" if new is None else "modified",
         kind=present.kind,
         sha256_before=old.sha256 if old else None,

@@ -20,7 +20,8 @@ from typing import Any, Literal
 from evalwright.errors import SandboxError, SandboxLost
 from evalwright.interfaces import BoundedOutput, Command, OutputSink
 from evalwright.model import Completed
-from evalwright.processes.identity import end_session, state_of
+from evalwright.processes.identity import state_of
+from evalwright.processes.orphans import become_subreaper, end_orphans
 
 __all__ = ["Process", "Supervisor"]
 
@@ -79,8 +80,7 @@ class Supervisor:
         self._live.discard(process)
         if lost:
             self._tidy()
-            if command_pid is not None:
-                end_session(command_pid)
+            end_orphans(command_pid)
 
     def rouse(self) -> None:
         """Wake the fork server if somebody stopped it."""
@@ -110,6 +110,7 @@ class Supervisor:
                         raise SandboxError(f"the fork server does not answer: {error}") from error
 
     def _connect(self) -> socket.socket:
+        become_subreaper()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         program = str(Path(__file__).with_name("_server.py"))
         with theirs:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import socket
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ProcessIdentity", "boot_id", "current_process", "end_session", "state_of"]
-
-SESSION_PASSES = 20
+__all__ = ["ProcessIdentity", "boot_id", "current_process", "parent_of", "session_of", "state_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,21 +66,16 @@ def state_of(pid: int) -> str:
     return fields[0].decode() if fields else ""
 
 
-def end_session(leader: int) -> None:
-    """Kill every process of the session that ``leader`` began; what left the session cannot be found this way."""
-    for _ in range(SESSION_PASSES):
-        members = [int(name) for name in os.listdir("/proc") if name.isdigit() and _session(int(name)) == leader]
-        if not members:
-            return
-        for pid in members:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.01)
-
-
-def _session(pid: int) -> int | None:
+def session_of(pid: int) -> int | None:
+    """Return the session of a living process."""
     fields = _stat(pid)
     return int(fields[3]) if fields and fields[0] not in (b"Z", b"X") else None
+
+
+def parent_of(pid: int) -> int | None:
+    """Return the parent of a living process."""
+    fields = _stat(pid)
+    return int(fields[1]) if fields and fields[0] not in (b"Z", b"X") else None
 
 
 def _start_time(pid: int) -> int | None:

@@ -90,9 +90,14 @@ class Catalog:
         from stevedore.named import NamedExtensionManager
 
         NamedExtensionManager.ENTRY_POINT_CACHE.pop(GROUPS[kind], None)
-        manager: NamedExtensionManager[object] = NamedExtensionManager(GROUPS[kind], names=[])
-        pairs = {(point.name, point.value) for point in manager.list_entry_points()}
-        found = [item for item in self._installed if item.kind == kind and (item.name, item.target) in pairs]
+        found = [item for item in self._installed if item.kind == kind]
+        try:
+            manager: NamedExtensionManager[object] = NamedExtensionManager(GROUPS[kind], names=[])
+            pairs = {(point.name, point.value) for point in manager.list_entry_points()}
+            found = [item for item in found if (item.name, item.target) in pairs]
+        except (OSError, ValueError):
+            # One distribution whose metadata cannot be read must not hide the others.
+            pass
         return sorted(found, key=lambda item: (item.name, item.distribution))
 
     @cached_property
@@ -101,19 +106,18 @@ class Catalog:
         kinds = {group: kind for kind, group in GROUPS.items()}
         found: dict[str, list[Listing]] = {}
         for distribution in importlib.metadata.distributions():
-            name = _normal(distribution.name)
-            if name not in found:
-                found[name] = [
-                    Listing(
-                        kind=kinds[point.group],
-                        name=point.name,
-                        target=point.value,
-                        distribution=distribution.name,
-                        version=distribution.version,
-                    )
-                    for point in distribution.entry_points
-                    if point.group in kinds
-                ]
+            try:
+                name, version = str(distribution.metadata["Name"]), str(distribution.metadata["Version"])
+                points = [point for point in distribution.entry_points if point.group in kinds]
+            except (OSError, ValueError, KeyError, TypeError, AttributeError):
+                continue
+            found.setdefault(
+                _normal(name),
+                [
+                    Listing(kind=kinds[point.group], name=point.name, target=point.value, distribution=name, version=version)
+                    for point in points
+                ],
+            )
         return [listing for listings in found.values() for listing in listings]
 
 

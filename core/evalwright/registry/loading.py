@@ -80,7 +80,7 @@ class Registry:
         checked = configured(loaded.cls, config, f"{kind} {reference}")
         try:
             return loaded.cls(checked, host)
-        except Exception as error:
+        except (Exception, SystemExit, GeneratorExit) as error:
             raise PluginBroken(
                 f'{kind} "{reference}" ({loaded.distribution} {loaded.version}) cannot be created: {error}',
                 hint=f"details: evalwright plugins check {reference}",
@@ -92,7 +92,7 @@ class Registry:
             return self._from_file(kind, reference, left, right)
         listing = self._listing(kind, reference, left, right)
         if listing:
-            cls = self._attribute(reference, *listing.target.split(":", 1), origin=listing.origin)
+            cls = self._attribute(reference, *_target(listing), origin=listing.origin)
             return self._checked(kind, reference, cls, listing.distribution, listing.version)
         cls = self._attribute(reference, left, right, origin=left)
         return self._checked(kind, reference, cls, *_distribution_of(left))
@@ -118,7 +118,7 @@ class Registry:
     def _attribute(self, reference: str, module: str, name: str, *, origin: str) -> Any:
         try:
             loaded = importlib.import_module(module)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise _broken(reference, origin, error) from error
         return _member(loaded, name, reference, origin)
 
@@ -156,10 +156,19 @@ def _check_api(kind: str, reference: str, origin: str, cls: type[Plugin[Any]]) -
         )
 
 
+def _target(listing: Listing) -> tuple[str, str]:
+    """Return module and attribute of an entry point; the attribute may be missing, and extras mean nothing here."""
+    module, _, name = listing.target.partition("[")[0].strip().partition(":")
+    return module, name
+
+
 def _broken(reference: str, origin: str, error: BaseException) -> PluginBroken:
+    """Return the error for a failed import. A Ctrl-C stays one."""
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+    reason = str(error).strip() or type(error).__name__
     return PluginBroken(
-        f'Plugin "{reference}" ({origin}) cannot be loaded: {error or type(error).__name__}. '
-        "Suites that do not use it are unaffected.",
+        f'Plugin "{reference}" ({origin}) cannot be loaded: {reason}. Suites that do not use it are unaffected.',
         hint=f"details: evalwright plugins check {reference}",
         plugin=reference,
         origin=origin,
@@ -167,11 +176,11 @@ def _broken(reference: str, origin: str, error: BaseException) -> PluginBroken:
 
 
 def _member(module: ModuleType, name: str, reference: str, origin: str) -> Any:
-    found: Any = module
+    found: Any = module if name else None
     for part in name.split("."):
         found = getattr(found, part, None)
     if found is None:
-        raise _broken(reference, origin, AttributeError(f"{module.__name__} has no {name}"))
+        raise _broken(reference, origin, AttributeError(f"{module.__name__} has no {name or 'class named by the entry point'}"))
     return found
 
 
@@ -186,7 +195,7 @@ def _module_from(path: Path, digest: str, reference: str) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         del sys.modules[name]
         raise _broken(reference, str(path), error) from error
     return module
@@ -200,9 +209,9 @@ def _distribution_of(module: str) -> tuple[str, str]:
 
 def load_object(listing: Listing) -> Any:
     """Import what an entry point names, whatever it is. Raises ``PluginBroken``."""
-    module, _, name = listing.target.partition(":")
+    module, name = _target(listing)
     try:
         loaded = importlib.import_module(module)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise _broken(listing.name, listing.origin, error) from error
     return _member(loaded, name, listing.name, listing.origin) if name else loaded

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from evalwright.canonical import digest_bytes, is_object
+from evalwright.canonical import digest_bytes, finite, is_object
 from evalwright.rundir.documents import disk_errors, read_object, render
 from evalwright.workspace import digest_file
 
@@ -53,11 +53,11 @@ class BundleWriter:
 
     def write_text(self, name: str, text: str) -> None:
         """Write one UTF-8 file, newlines as they are."""
-        self.write_bytes(name, text.encode("utf-8", "surrogateescape"))
+        self.write_bytes(name, finite(text).encode())
 
     def write_document(self, name: str, value: Any) -> None:
         """Write one JSON document."""
-        self.write_bytes(name, render(value).encode())
+        self.write_bytes(name, render(value).encode("utf-8", "replace"))
 
     def seal(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Write ``bundle.json`` with every digest and these facts; return its content."""

@@ -32,6 +32,7 @@ def neutralise(workspace: Path, fixture: Manifest, store: DirectoryStore) -> Non
     A file that holds other things too (``pyproject.toml``, ``package.json``, ...) is the agent's to change; it is restored only
     when its settings for test runners differ from the fixture's.
     """
+    _remove_bytecode(workspace)
     original = {entry.path: entry for entry in fixture.entries if entry.kind == "file"}
     known = {entry.path for entry in fixture.entries}
     for path, relative in _steering(workspace):
@@ -43,8 +44,20 @@ def neutralise(workspace: Path, fixture: Manifest, store: DirectoryStore) -> Non
             if relative in original:
                 _write(original[relative], workspace, store)
     for entry in original.values():
-        if _steers(PurePosixPath(entry.path).name):
+        name = PurePosixPath(entry.path).name
+        if _steers(name) or name.endswith(".pyc"):
             _write(entry, workspace, store)
+
+
+def _remove_bytecode(workspace: Path) -> None:
+    """Remove compiled modules: one with an unchecked hash would run instead of the hidden source."""
+    for directory, directories, names in os.walk(workspace):
+        for name in [name for name in directories if name == "__pycache__"]:
+            _remove(Path(directory) / name)
+            directories.remove(name)
+        for name in names:
+            if name.endswith((".pyc", ".pyo")):
+                _remove(Path(directory) / name)
 
 
 def lay_hidden(hidden: str, gold: Manifest, store: DirectoryStore, workspace: Path) -> None:

@@ -132,7 +132,7 @@ class Trial:
         )
         try:
             return self.runtime.plugins(spec).runner.run(view, context)
-        except Exception as error:
+        except (Exception, SystemExit, GeneratorExit) as error:
             self._note(error, "runner", spec.tables["runner"]["use"])
             return RunnerResult()
 
@@ -168,6 +168,7 @@ class Trial:
             self.after = scan(self.place.workspace)
         except UnreadableError as error:
             self.after = self.before
+            _make_directory(self.place.workspace)
             self._warn("W_PATH_UNREADABLE", str(error))
             self._fail("E_RUNNER_FAILED", "workspace_unreadable", str(error), fault="agent")
 
@@ -244,7 +245,7 @@ class Trial:
         }
         for name, document in manifests.items():
             bundle.write_document(name, shown_manifest(document, self.redactor))
-        diff = text_diff(changes, self.before, self.store, self.place.workspace, self.redactor)
+        diff = text_diff(changes, self.before, self.after, self.store, self.place.workspace, self.redactor)
         bundle.write_bytes("workspace.diff", diff)
         if context.events:
             lines = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in context.events)
@@ -273,7 +274,7 @@ class Trial:
                 copy_tree(self.place.workspace, kept, special=True)
                 redact_tree(kept, self.redactor)
 
-    def _note(self, error: Exception, kind: str, use: str) -> None:
+    def _note(self, error: BaseException, kind: str, use: str) -> None:
         """Turn an exception of a plugin into this trial's failure: what it said, or the defect that it is."""
         if isinstance(error, SandboxLost):
             self._fail(error.code, "sandbox_lost", error.message)
@@ -313,3 +314,10 @@ def redactor_of(spec: TrialSpec) -> Redactor:
     agent = spec.tables["agent"]
     values = credential_values(dict(os.environ) | dict(agent["env"]), agent["redact_env_values"])
     return Redactor(values, agent["redact_patterns"])
+
+
+def _make_directory(path: Path) -> None:
+    """Put an empty directory where the agent left something else, so that nothing is read through it."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+        path.mkdir(mode=0o700)

@@ -31,8 +31,10 @@ def scan(root: Path, *, skip: Callable[[bytes], bool] | None = None) -> Manifest
     """Return every path below ``root``, sorted by its bytes; ``skip`` leaves out relative paths that it says yes to.
 
     A directory or file that its owner made unreadable gets its permission back first. Raises :class:`UnreadableError` when
-    that does not help: a path that cannot be read is never invisible.
+    that does not help, or when ``root`` itself is no directory any more: a path that cannot be read is never invisible.
     """
+    if root.is_symlink() or not root.is_dir():
+        raise UnreadableError(["."])
     entries: list[tuple[bytes, Entry]] = []
     unreadable: list[str] = []
     base = os.fsencode(root)
@@ -82,12 +84,11 @@ def _walk(base: bytes, unreadable: list[str], skip: Callable[[bytes], bool]) -> 
 
 
 def _names(directory: bytes) -> list[tuple[bytes, bool]]:
-    try:
-        return _listing(directory)
-    except PermissionError:
+    mode = stat.S_IMODE(os.lstat(directory).st_mode)
+    if mode & 0o700 != 0o700:
         with contextlib.suppress(OSError):
-            os.chmod(directory, stat.S_IMODE(os.lstat(directory).st_mode) | 0o700)
-        return _listing(directory)
+            os.chmod(directory, mode | 0o700)
+    return _listing(directory)
 
 
 def _listing(directory: bytes) -> list[tuple[bytes, bool]]:

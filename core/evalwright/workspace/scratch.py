@@ -83,7 +83,7 @@ class Scratch:
 
     def _home(self, base: Path) -> Path:
         family = base / f"evalwright-{os.getuid()}"
-        home = family / f"{self._owner.pid}-{self._owner.start_time}"
+        home = family / f"{self._owner.pid}-{self._owner.start_time}-{_pid_namespace()}"
         if home not in self._made:
             family.mkdir(mode=0o711, parents=True, exist_ok=True)
             if family.stat().st_uid != os.getuid():
@@ -116,7 +116,7 @@ def _force(_: Callable[..., Any], path: str, details: Any) -> None:
         os.chmod(parent, stat.S_IMODE(os.stat(parent).st_mode) | 0o700)
     if os.path.isdir(path) and not os.path.islink(path):
         os.chmod(path, 0o700)
-        shutil.rmtree(path)
+        shutil.rmtree(path, onerror=_force)
     else:
         os.unlink(path)
 
@@ -135,9 +135,14 @@ def _roomy(size_bytes: int) -> Path:
 
 def _abandoned(family: Path, host: str) -> Iterator[Path]:
     for candidate in family.iterdir():
-        pid, _, start = candidate.name.partition("-")
-        if not (pid.isdigit() and start.isdigit()):
+        parts = candidate.name.split("-")
+        if len(parts) != 3 or not all(part.isdigit() for part in parts) or int(parts[2]) != _pid_namespace():
             continue
-        owner = ProcessIdentity(pid=int(pid), start_time=int(start), boot_id=boot_id(), host=host)
+        owner = ProcessIdentity(pid=int(parts[0]), start_time=int(parts[1]), boot_id=boot_id(), host=host)
         if not owner.alive:
             yield candidate
+
+
+def _pid_namespace() -> int:
+    """Return which pids are meant: containers that share a disk number their processes each for itself."""
+    return os.stat("/proc/self/ns/pid").st_ino

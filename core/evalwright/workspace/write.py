@@ -17,7 +17,7 @@ SMALL_BYTES = 1 << 20
 def copy_file(source: str | bytes | Path, target: str | bytes | Path, mode: int = 0o644) -> None:
     """Copy a file's content to a new file of that mode, by the kernel where it can; the target must not exist."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    reader = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    reader = _open_readable(source)
     try:
         writer = os.open(target, flags, mode | 0o200)
         try:
@@ -76,6 +76,20 @@ def restore(manifest: Manifest, target: Path, blob: Callable[[str], Path]) -> No
             copy_file(blob(entry.sha256 or ""), place, entry.mode or 0o644)
     for place, mode in reversed(directories):
         os.chmod(place, mode)
+
+
+def _open_readable(path: str | bytes | Path) -> int:
+    """Open a file for reading; one that its owner closed is opened all the same and keeps its mode."""
+    flags = os.O_RDONLY | os.O_CLOEXEC
+    try:
+        return os.open(path, flags)
+    except PermissionError:
+        mode = stat.S_IMODE(os.lstat(path).st_mode)
+        os.chmod(path, mode | 0o400)
+        try:
+            return os.open(path, flags)
+        finally:
+            os.chmod(path, mode)
 
 
 def _transfer(reader: int, writer: int) -> None:

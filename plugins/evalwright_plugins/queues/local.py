@@ -59,7 +59,7 @@ class LocalQueue(Queue[None]):
         worker = threading.current_thread().name
         try:
             result = execute(job.spec, store=None, bundle=job.bundle, beat=lambda: self._beat(job.key))
-        except Exception as error:
+        except BaseException as error:
             name = error.code if isinstance(error, EvalwrightError) else type(error).__name__
             reason = f"{name}: {error}"
             self._outcomes.put(Outcome(key=job.key, ended="lost", worker=worker, reason=reason))
