@@ -6,14 +6,21 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.zygote import Zygote
+
+INTERPRETED = ("PYTHON", "LC_", "LANG", "PATH", "HOME")
 
 
 @dataclass(frozen=True)
@@ -51,13 +58,23 @@ class Project:
     """A directory in which suites are made and the command line is called."""
 
     path: Path
+    zygote: Zygote | None = None
 
     def call(self, *words: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, timeout: float = 25) -> Answer:
-        """Call ``evalwright`` in a process of its own, through pipes."""
+        """Call ``evalwright`` in a process of its own, through pipes.
+
+        Python itself is started only where the environment says something to it.
+        """
+        whole = clean_environment() | dict(env or {})
+        if self.zygote is None or any(name.startswith(INTERPRETED) for name in env or {}):
+            return self._call_python(words, stdin, whole, timeout)
+        return _call_zygote(self.zygote, words, self.path, stdin, whole, timeout)
+
+    def _call_python(self, words: Sequence[str], stdin: bytes, env: Mapping[str, str], timeout: float) -> Answer:
         done = subprocess.run(
             [sys.executable, "-m", "evalwright", *words],
             cwd=self.path,
-            env=clean_environment() | dict(env or {}),
+            env=env,
             input=stdin,
             capture_output=True,
             timeout=timeout,
@@ -132,10 +149,57 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
 
 
+def _call_zygote(
+    zygote: Zygote, words: Sequence[str], cwd: Path, stdin: bytes, env: Mapping[str, str], timeout: float
+) -> Answer:
+    pipes = [os.pipe(), os.pipe()]
+    collected: list[bytes] = [b"", b""]
+
+    def collect(number: int) -> None:
+        with open(pipes[number][0], "rb") as file:
+            collected[number] = file.read()
+
+    with tempfile.TemporaryFile() as given:
+        given.write(stdin)
+        given.seek(0)
+        (_, stdout), (_, stderr) = pipes
+        control = zygote.call(words, cwd=cwd, env=env, stdin=given.fileno(), stdout=stdout, stderr=stderr)
+    os.close(stdout)
+    os.close(stderr)
+    threads = [threading.Thread(target=collect, args=(number,)) for number in (0, 1)]
+    for thread in threads:
+        thread.start()
+    with control:
+        code = _exit_code(control, words, timeout)
+    for thread in threads:
+        thread.join()
+    return Answer(code, collected[0].decode(), collected[1].decode(errors="replace"))
+
+
+def _exit_code(control: socket.socket, words: Sequence[str], timeout: float) -> int:
+    """Wait for the end of a call; one that takes too long is killed."""
+    control.settimeout(timeout)
+    pid: int = json.loads(control.recv(64))
+    try:
+        code: int = json.loads(control.recv(64))
+    except TimeoutError:
+        os.kill(pid, signal.SIGKILL)
+        raise subprocess.TimeoutExpired(["evalwright", *words], timeout) from None
+    return code
+
+
+@pytest.fixture(scope="session")
+def zygote() -> Iterator[Zygote]:
+    """Return this test process's zygote."""
+    process = Zygote()
+    yield process
+    process.close()
+
+
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path, zygote: Zygote) -> Project:
     """Return an empty project directory."""
-    return Project(tmp_path)
+    return Project(tmp_path, zygote)
 
 
 @pytest.fixture

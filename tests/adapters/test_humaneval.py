@@ -74,7 +74,7 @@ def test_missing_file_is_refused_with_a_hint(read: Any, tmp_path: Path) -> None:
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b"x" * 1000)[:-20]])
+@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b"x" * 1000)[:-20]], ids=["text", "cut"])
 def test_damaged_archive_is_refused(read: Any, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "HumanEval.jsonl.gz").write_bytes(content)
     with pytest.raises(UsageError, match="cannot read"):
