@@ -371,7 +371,7 @@ def test_killed_harness_takes_every_process_with_it(pids: Path, line: str) -> No
     whole = f"echo $$ >> {pids}; setsid sleep 60 & echo $! >> {pids}; {line.format(pids=pids)}"
     harness = subprocess.Popen([sys.executable, "-c", HARNESS, whole])
     try:
-        assert soon(lambda: len(living(pids)) == 2, 10)
+        assert soon(lambda: pids.exists() and len(pids.read_text().split()) == 2, 10)
     finally:
         harness.kill()
         harness.wait(5)

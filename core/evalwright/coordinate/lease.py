@@ -74,15 +74,27 @@ class Lease:
 
 
 def _lock(descriptor: int, run: RunDirectory, record: Mapping[str, Any]) -> None:
-    """Take the lock; somebody who only looks holds it for a moment, so a few tries are made. Raises ``RunBusy``."""
+    """Take the lock. Somebody who only looks holds it for a moment: while no owner lives, a few tries are made.
+
+    Raises ``RunBusy``.
+    """
     for attempt in range(LOCK_TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except OSError as error:
-            if attempt == LOCK_TRIES - 1:
-                raise _busy(run, record or read_reservation(run)) from error
+            record = read_reservation(run) or record
+            if attempt == LOCK_TRIES - 1 or _owned_here(record):
+                raise _busy(run, record) from error
             time.sleep(LOCK_PAUSE_SECONDS)
+
+
+def _owned_here(record: Mapping[str, Any]) -> bool:
+    """Tell whether the owner is a living process of this host."""
+    try:
+        return ProcessIdentity.from_json(record).alive
+    except (KeyError, ValueError, TypeError):
+        return False
 
 
 def lease_state(run: RunDirectory) -> Literal["free", "held", "stale"]:

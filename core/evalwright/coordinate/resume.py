@@ -14,7 +14,7 @@ from evalwright.coordinate.plan import Plan, make_plan
 from evalwright.coordinate.request import Selection, select_cases
 from evalwright.coordinate.run import ObserverSource, RunOutcome, Warn, driving
 from evalwright.coordinate.stop import Stop
-from evalwright.errors import RunConflict, RunCorrupt, RunNotFound
+from evalwright.errors import RunBusy, RunConflict, RunCorrupt, RunNotFound
 from evalwright.ledger import Event, read_events
 from evalwright.processes import boot_id
 from evalwright.report import project
@@ -49,6 +49,8 @@ def resume_run(
     record = _record(run)
     lease = Lease.take(run, settings.reservation_ttl)
     try:
+        if run.manifest.is_file():
+            raise RunBusy(f"run {run.path.name} was finished by another process just now", hint="ask for its report")
         if lease.reclaimed:
             warn("W_RESERVATION_RECLAIMED", "the run's former owner is gone; its reservation was taken over")
         plan, inputs = _planned(run, record, settings)

@@ -75,13 +75,23 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One path that differs between two trees. Modes never make a change."""
+    """One path that differs between two trees. Modes never make a change.
+
+    ``kind`` is that of what is there now, or was there when it is gone; ``kind_before`` that of what was there.
+    """
 
     path: str
     status: Literal["added", "deleted", "modified"]
     kind: Kind
     sha256_before: str | None
     sha256_after: str | None
+    kind_before: Kind | None = None
+    path_b64: str | None = None
+
+    @property
+    def raw_path(self) -> bytes:
+        """Return the exact bytes of the path."""
+        return base64.b64decode(self.path_b64) if self.path_b64 else self.path.encode()
 
     def as_json(self) -> dict[str, Any]:
         """Return the record of ``workspace-diff.json``."""
@@ -107,6 +117,8 @@ def _change(old: Entry | None, new: Entry | None) -> Change | None:
         kind=present.kind,
         sha256_before=old.sha256 if old else None,
         sha256_after=new.sha256 if new else None,
+        kind_before=old.kind if old else None,
+        path_b64=present.path_b64,
     )
 
 

@@ -91,9 +91,10 @@ class Supervisor:
     def _tidy(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(LOST_SECONDS)
-        with ours, theirs, contextlib.suppress(OSError, SandboxError):
-            self.rouse()
-            self.send([theirs.fileno()])
+        with ours, contextlib.suppress(OSError, SandboxError):
+            with theirs:
+                self.rouse()
+                self.send([theirs.fileno()])
             ours.recv(16)
 
     def send(self, descriptors: list[int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,12 @@ __all__ = ["append_summary", "read_summaries"]
 
 
 def append_summary(path: Path, summary: dict[str, Any]) -> None:
-    """Add a run's summary: one write, so that lines of two processes never mix.
-
-    The line begins with a line feed, so that it does not grow onto one that a crash cut; empty lines are no summaries.
-    """
-    with path.open("ab", buffering=0) as file:
-        file.write(f"\n{stable_json(summary)}\n".encode())
+    """Add a run's summary: one write, so that lines of two processes never mix, and never onto a line that a crash cut."""
+    with path.open("a+b", buffering=0) as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(0, end - 1))
+        glue = b"" if file.read(1) in (b"", b"\n") else b"\n"
+        file.write(glue + f"{stable_json(summary)}\n".encode())
 
 
 def read_summaries(path: Path) -> dict[str, dict[str, Any]]:

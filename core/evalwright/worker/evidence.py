@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -14,7 +15,7 @@ from evalwright.model import Change, Manifest, Output, RunnerResult
 from evalwright.redaction import Redactor
 from evalwright.rundir import BundleWriter
 from evalwright.store import DirectoryStore
-from evalwright.workspace import unified_diff
+from evalwright.workspace import open_readable, unified_diff
 
 __all__ = ["answer_of", "redact_tree", "runner_record", "shown_manifest", "text_diff", "write_streams"]
 
@@ -84,35 +85,23 @@ def write_streams(bundle: BundleWriter, result: RunnerResult, redactor: Redactor
 
 
 def text_diff(
-    changes: tuple[Change, ...], before: Manifest, after: Manifest, store: DirectoryStore, workspace: Path, redactor: Redactor
+    changes: tuple[Change, ...], before: Manifest, store: DirectoryStore, workspace: Path, redactor: Redactor
 ) -> bytes:
     """Return the unified diff of the workspace's changes; git's own directory is not part of it.
 
     Contents are redacted before they are compared, since a secret of several lines is in no single line of a diff.
     """
-    digests = {entry.path: entry.sha256 for entry in before.entries if entry.kind == "file"}
-    names = {entry.path: os.fsdecode(entry.raw_path) for entry in after.entries if entry.kind == "file"}
+    digests = {os.fsdecode(entry.raw_path): entry.sha256 for entry in before.entries if entry.kind == "file"}
 
     def old(path: str) -> bytes | None:
         digest = digests.get(path)
         return _redacted(_bounded(store.path(digest)), redactor) if digest else None
 
     def new(path: str) -> bytes | None:
-        return _redacted(_bounded(workspace / names[path]), redactor) if path in names else None
+        return _redacted(_bounded(workspace / path), redactor)
 
-    shown = [
-        _as_file_change(change, change.path in digests, change.path in names)
-        for change in changes
-        if ".git" not in PurePosixPath(change.path).parts
-    ]
-    return redactor.bytes(unified_diff([change for change in shown if change], old, new))
-
-
-def _as_file_change(change: Change, was_file: bool, is_file: bool) -> Change | None:
-    """Return what happened to the file of that name: a file that became a directory was deleted, and the reverse."""
-    if was_file == is_file:
-        return change if was_file or change.kind != "directory" else None
-    return replace(change, status="added" if is_file else "deleted", kind="file")
+    shown = [change for change in changes if ".git" not in PurePosixPath(change.path).parts]
+    return redactor.bytes(unified_diff(shown, old, new))
 
 
 def _output_file(session: Session, max_bytes: int) -> bytes | None:
@@ -130,7 +119,9 @@ def _redacted(data: bytes | None, redactor: Redactor) -> bytes | None:
 
 def _bounded(path: Path) -> bytes | None:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return None
+        descriptor = open_readable(path)
     except OSError:
         return None
     with open(descriptor, "rb") as file:

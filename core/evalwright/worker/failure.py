@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from evalwright.canonical import finite
 from evalwright.model import Output, RunnerResult, TrialSpec
 from evalwright.redaction import Redactor
 from evalwright.rundir import BundleWriter
@@ -17,6 +18,7 @@ __all__ = ["write_failure"]
 
 def write_failure(spec: TrialSpec, bundle: Path, reason: str) -> dict[str, Any]:
     """Write and seal a bundle with status ``error``, a harness fault; return the result as ``execute`` would."""
+    reason = str(finite(reason))
     store = DirectoryStore(Path(spec.store or ""))
     case = Runtime().gold_case(store, spec)
     error = {"code": "E_RUNNER_FAILED", "kind": "harness", "message": reason, "fault": "harness"}

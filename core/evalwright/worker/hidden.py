@@ -69,7 +69,7 @@ def lay_hidden(hidden: str, gold: Manifest, store: DirectoryStore, workspace: Pa
 
 
 def _steers(name: str) -> bool:
-    return name in RUNNER_FILES or name in RUNNER_PACKAGES or name.endswith(".pth")
+    return name in RUNNER_FILES or name in RUNNER_PACKAGES or name.endswith((".pth", ".dist-info", ".egg-info"))
 
 
 def _steering(workspace: Path) -> list[tuple[Path, str]]:

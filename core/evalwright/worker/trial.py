@@ -245,7 +245,7 @@ class Trial:
         }
         for name, document in manifests.items():
             bundle.write_document(name, shown_manifest(document, self.redactor))
-        diff = text_diff(changes, self.before, self.after, self.store, self.place.workspace, self.redactor)
+        diff = text_diff(changes, self.before, self.store, self.place.workspace, self.redactor)
         bundle.write_bytes("workspace.diff", diff)
         if context.events:
             lines = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in context.events)
@@ -320,4 +320,4 @@ def _make_directory(path: Path) -> None:
     """Put an empty directory where the agent left something else, so that nothing is read through it."""
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
-        path.mkdir(mode=0o700)
+        path.mkdir(mode=0o700, parents=True)

@@ -5,7 +5,7 @@ from evalwright.workspace.fixture import fixture_problems
 from evalwright.workspace.repository import find_repositories, without_history
 from evalwright.workspace.scan import UnreadableError, digest_file, scan
 from evalwright.workspace.scratch import Scratch, TrialPlace, remove_tree
-from evalwright.workspace.write import copy_file, copy_tree, restore
+from evalwright.workspace.write import copy_file, copy_tree, open_readable, restore
 
 __all__ = [
     "Scratch",
@@ -16,6 +16,7 @@ __all__ = [
     "digest_file",
     "find_repositories",
     "fixture_problems",
+    "open_readable",
     "remove_tree",
     "restore",
     "scan",

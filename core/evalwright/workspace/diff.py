@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from evalwright.model import Change
@@ -21,18 +22,30 @@ Reader = Callable[[str], bytes | None]
 def unified_diff(changes: Iterable[Change], before: Reader, after: Reader) -> bytes:
     """Return the diff of all changed files; binary and very large ones are named only.
 
-    ``before`` and ``after`` return a file's bytes by path, or ``None`` for what is no regular file or too large.
+    ``before`` and ``after`` return a file's bytes by its path as the file system has it (``os.fsdecode``), or ``None`` for
+    what is no regular file or too large. What was deleted comes first, so that a file can take a directory's place.
     """
-    parts = [_file_diff(change, before, after) for change in changes if change.kind != "directory"]
+    files = [status for change in changes if (status := _file_status(change))]
+    files.sort(key=lambda pair: pair[1] != "deleted")
+    parts = [_file_diff(os.fsdecode(change.raw_path), status, before, after) for change, status in files]
     return "".join(parts).encode("utf-8", "surrogateescape")
 
 
-def _file_diff(change: Change, before: Reader, after: Reader) -> str:
-    old = b"" if change.status == "added" else before(change.path)
-    new = b"" if change.status == "deleted" else after(change.path)
-    source = "/dev/null" if change.status == "added" else _name(f"a/{change.path}")
-    target = "/dev/null" if change.status == "deleted" else _name(f"b/{change.path}")
-    header = f"diff --git {_name(f'a/{change.path}')} {_name(f'b/{change.path}')}\n{HEADERS.get(change.status, '')}"
+def _file_status(change: Change) -> tuple[Change, str] | None:
+    """Return what happened to the file of that name: one that became a directory was deleted, and the reverse."""
+    if change.status != "modified":
+        return (change, change.status) if change.kind != "directory" else None
+    if change.kind == "directory":
+        return change, "deleted"
+    return change, "added" if change.kind_before == "directory" else "modified"
+
+
+def _file_diff(path: str, status: str, before: Reader, after: Reader) -> str:
+    old = b"" if status == "added" else before(path)
+    new = b"" if status == "deleted" else after(path)
+    source = "/dev/null" if status == "added" else _name(f"a/{path}")
+    target = "/dev/null" if status == "deleted" else _name(f"b/{path}")
+    header = f"diff --git {_name(f'a/{path}')} {_name(f'b/{path}')}\n{HEADERS.get(status, '')}"
     if old is None or new is None or _binary(old) or _binary(new):
         return f"{header}Binary files {source} and {target} differ\n"
     hunks = "".join(_hunks(_lines(old), _lines(new)))

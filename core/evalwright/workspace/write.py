@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evalwright.model import Manifest
 
-__all__ = ["copy_file", "copy_tree", "restore"]
+__all__ = ["copy_file", "copy_tree", "open_readable", "restore"]
 
 SMALL_BYTES = 1 << 20
 
@@ -17,7 +17,7 @@ SMALL_BYTES = 1 << 20
 def copy_file(source: str | bytes | Path, target: str | bytes | Path, mode: int = 0o644) -> None:
     """Copy a file's content to a new file of that mode, by the kernel where it can; the target must not exist."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    reader = _open_readable(source)
+    reader = open_readable(source)
     try:
         writer = os.open(target, flags, mode | 0o200)
         try:
@@ -78,9 +78,9 @@ def restore(manifest: Manifest, target: Path, blob: Callable[[str], Path]) -> No
         os.chmod(place, mode)
 
 
-def _open_readable(path: str | bytes | Path) -> int:
-    """Open a file for reading; one that its owner closed is opened all the same and keeps its mode."""
-    flags = os.O_RDONLY | os.O_CLOEXEC
+def open_readable(path: str | bytes | Path) -> int:
+    """Open a file for reading, never through a link; one that its owner closed is opened all the same and keeps its mode."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         return os.open(path, flags)
     except PermissionError:
