@@ -90,12 +90,16 @@ class Supervisor:
 
     def _tidy(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.settimeout(LOST_SECONDS)
+        ours.settimeout(LOOK_SECONDS)
+        give_up = time.monotonic() + LOST_SECONDS
         with ours, contextlib.suppress(OSError, SandboxError):
             with theirs:
-                self.rouse()
                 self.send([theirs.fileno()])
-            ours.recv(16)
+            while time.monotonic() < give_up:
+                self.rouse()
+                with contextlib.suppress(TimeoutError):
+                    ours.recv(16)
+                    return
 
     def send(self, descriptors: list[int]) -> None:
         """Pass descriptors to the fork server, started now if there is none."""
