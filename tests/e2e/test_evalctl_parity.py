@@ -15,7 +15,7 @@ from tests.conftest import Project, clean_environment
 
 EXACT = [{"name": "exact", "required": True}]
 SAY = 'printf "%s" "{}" > "$EVALCTL_OUTPUT_FILE"'
-JUDGE = "grep -q fine \"$EVALCTL_OUTPUT_FILE\" && echo '{\"ok\": true, \"score\": 0.5, \"findings\": [\"good enough\"]}'"
+JUDGE = 'grep -q fine "$EVALCTL_OUTPUT_FILE" && echo \'{"ok": true, "score": 0.5, "findings": ["good enough"]}\''
 SUITES: Mapping[str, dict[str, Any]] = {
     "answers": {"line": SAY.format("yes"), "scorers": EXACT, "expect": [{"exact": "yes"}, {"exact": "yes "}, {"exact": ""}]},
     "builtins": {
@@ -31,7 +31,10 @@ SUITES: Mapping[str, dict[str, Any]] = {
     "numbers": {
         "line": """printf '{"m": {"score": 0.5}}'""",
         "scorers": [{"name": "numeric-threshold"}],
-        "expect": [{"numeric_threshold": {"path": "m.score", "gte": 0.5}}, {"numeric_threshold": {"path": "m.score", "lte": 0.1}}],
+        "expect": [
+            {"numeric_threshold": {"path": "m.score", "gte": 0.5}},
+            {"numeric_threshold": {"path": "m.score", "lte": 0.1}},
+        ],
     },
     "faults": {
         "line": "kill -9 $$",

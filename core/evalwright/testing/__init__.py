@@ -39,6 +39,7 @@ from evalwright.testing._fake_runner import ScriptedConfig, ScriptedRunner
 from evalwright.testing._fake_sandboxes import FakeSandbox, FakeSession, LeakySandbox
 from evalwright.testing._host import FakeHost
 from evalwright.testing._installed import installed
+from evalwright.testing._installed_check import check_installed
 from evalwright.testing._project import SmallProject
 from evalwright.testing._score_context import FakeScoreContext
 from evalwright.testing._waiting import in_threads, soon, within
@@ -75,6 +76,7 @@ __all__ = [
     "ScriptedRunner",
     "ServiceContract",
     "SmallProject",
+    "check_installed",
     "in_threads",
     "installed",
     "since",

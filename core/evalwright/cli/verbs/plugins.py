@@ -7,7 +7,7 @@ from typing import Any
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply
 from evalwright.errors import PluginAmbiguous, PluginApiMismatch, PluginError, PluginNotFound, UsageError
-from evalwright.registry import BASES, GROUPS, Catalog, Listing, Registry
+from evalwright.registry import BASES, GROUPS, Catalog, Listing, PluginHost, Registry
 from evalwright.registry.loading import load_object
 
 __all__ = ["answer"]
@@ -30,7 +30,10 @@ def answer(session: Session) -> Reply:
     if not chosen:
         raise PluginNotFound(f'no plugin is called "{options.name}"', hint="list them: evalwright plugins list")
     entries = [_checked(item, Registry(catalog=catalog), doubled=_doubled(item, listings)) for item in chosen]
-    broken = [entry for entry in entries if entry["state"] != "ok"]
+    if options.name:
+        for entry in entries:
+            entry["contract"] = _contract(entry, Registry(catalog=catalog))
+    broken = [entry for entry in entries if entry["state"] != "ok" or (entry.get("contract") or {}).get("failed")]
     return Reply(data={"plugins": entries}, text=_table(entries), exit_code=3 if broken else 0)
 
 
@@ -43,6 +46,22 @@ def _checked(item: Listing, registry: Registry, *, doubled: bool) -> Record:
     except PluginError as error:
         return _entry(item, STATES.get(type(error), "broken"), reason=error.message)
     return _entry(item, "duplicate" if doubled else "ok")
+
+
+def _contract(entry: Record, registry: Registry) -> Record:
+    """Run the conformance kit on one plugin, or say why it was not run."""
+    if entry["state"] != "ok" or entry["kind"] not in BASES:
+        return {"skipped": "only a plugin that can be loaded has a contract to keep"}
+    reference = f"{entry['distribution']}:{entry['name']}"
+    try:
+        registry.create(entry["kind"], reference, {}, PluginHost(registry))
+    except PluginError as error:
+        return {"skipped": f"it needs a configuration: {error.message}; run its contract from a test of your own"}
+    try:
+        from evalwright.testing import check_installed
+    except ImportError:
+        return {"skipped": 'the kit needs pytest: pip install "evalwright[testing]"'}
+    return check_installed(entry["kind"], reference)
 
 
 def _entry(item: Listing, state: str, *, api: str | None = None, reason: str | None = None) -> Record:
@@ -67,7 +86,17 @@ def _doubled(item: Listing, listings: list[Listing]) -> bool:
 def _table(entries: list[Record]) -> str:
     rows = [(e["kind"], e["name"], f"{e['distribution']} {e['version']}", e["state"], e["reason"] or "") for e in entries]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
-    return "".join(
+    lines = [
         "  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[4]]).rstrip() + "\n"
         for row in rows
-    )
+    ]
+    return "".join(lines) + "".join(_contract_text(entry) for entry in entries if "contract" in entry)
+
+
+def _contract_text(entry: Record) -> str:
+    contract = entry["contract"]
+    if "skipped" in contract:
+        return f"contract of {entry['name']}: not run, {contract['skipped']}\n"
+    lines = [f"contract of {entry['name']}: {contract['passed']} checks passed, {len(contract['failed'])} failed"]
+    lines += [f"  ✗ {failure['check']}: {failure['why']}" for failure in contract["failed"]]
+    return "\n".join(lines) + "\n"
