@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.conftest import Project, clean_environment
 
 EXACT = [{"name": "exact", "required": True}]
