@@ -157,7 +157,7 @@ def _append_sound(directory: Path, path: Path, fresh: dict[int, Record]) -> list
             _append(directory, path, list(fresh.values()))
             break
         except SuiteError as error:
-            places = [(problem.get("line", 0) - before - 1, problem) for problem in error.problems]
+            places: list[tuple[int, Record]] = [(problem.get("line", 0) - before - 1, problem) for problem in error.problems]
             bad = {numbers[place]: problem for place, problem in reversed(places) if 0 <= place < len(numbers)}
             if not bad:
                 raise

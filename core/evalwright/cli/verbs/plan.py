@@ -21,7 +21,7 @@ def answer(session: Session) -> Reply:
     plan = make_plan(checked, select_cases(checked.suite, selection_of(options)), project.settings)
     entries = [_entry(plan, case) for case in plan.cases]
     page, pagination = paged(entries, "id", options.limit, options.cursor)
-    data = _data(project, plan) | {"cases": page, "total_count": len(entries)}
+    data: dict[str, Any] = _data(project, plan) | {"cases": page, "total_count": len(entries)}
     width = data["plan"]["summary"]["parallel_tracks"]
     lines = [f"{plan.suite.name} · {len(entries)} trials · {width} at once · sandbox {plan.tables['sandbox']['use']}"]
     lines += [f"  {entry['id']}" for entry in page]
