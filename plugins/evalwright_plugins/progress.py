@@ -122,7 +122,8 @@ class Progress:
 
     def _line(self) -> str:
         counts = ", ".join(f"{count} {status}" for status, count in sorted(self._counts.items()))
-        return f"{self._run}: {self._done} of {self._total} done · {counts or 'nothing yet'} · {self._clock()}"
+        now = f"now {counts}" if self._before and counts else counts or "nothing yet"
+        return f"{self._run}: {self._done} of {self._total} done · {now} · {self._clock()}"
 
     def _clock(self) -> str:
         elapsed = time.monotonic() - self._started

@@ -17,6 +17,8 @@ def audit_text(data: Mapping[str, Any]) -> str:
     total = data["case_count"]
     if blocking:
         head = f"{data['suite']}: this suite cannot tell. Fix {cases} of {total} cases before you believe a score."
+    elif data["gold"]["cases"] == 0:
+        head = f"{data['suite']}: no case passes by doing nothing. Without gold nothing shows that they can be passed."
     else:
         head = f"{data['suite']}: every case can tell, as far as a no-op agent and the gold show."
     lines = [head]

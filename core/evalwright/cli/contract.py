@@ -59,7 +59,7 @@ VERBS: dict[str, Verb] = {
         exit_codes=(0, 5),
         mutates=True,
     ),
-    "validate": Verb("check a suite without running anything", ("SUITE?",)),
+    "validate": Verb("check a suite without running anything", ("SUITE?",), exit_codes=(0, 1, 3)),
     "plan": Verb(
         "show what run would do",
         ("SUITE?",),

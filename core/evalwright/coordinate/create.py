@@ -106,6 +106,7 @@ def _record(
             "queue": plan.queue,
         },
         "replayed_from": request.replayed_from,
+        "suite_dir": finite(str(plan.suite.directory)),
         "queue": None,
         "inputs": inputs.as_json(),
         "resolved": {
@@ -124,8 +125,27 @@ def _provenance(argv: Sequence[str], plan: Plan) -> dict[str, Any]:
         "platform": platform.platform(),
         "argv": finite(list(argv)),
         "plugins": [loaded.provenance() for loaded in plan.plugins],
+        "git": git_commit(plan.suite.directory),
         "env_names": sorted(plan.suite.agent.env_allowlist),
     }
+
+
+def git_commit(directory: Path) -> str | None:
+    """Return the commit that the repository around a directory has checked out, read from its files; else ``None``."""
+    for parent in (directory.resolve(), *directory.resolve().parents):
+        git = parent / ".git"
+        if not (git / "HEAD").is_file():
+            continue
+        try:
+            head = (git / "HEAD").read_text(encoding="utf-8").strip()
+            name = head.removeprefix("ref: ")
+            if name == head or (git / name).is_file():
+                return head if name == head else (git / name).read_text(encoding="utf-8").strip()
+            packed = (git / "packed-refs").read_text(encoding="utf-8").splitlines()
+            return next((line.partition(" ")[0] for line in packed if line.endswith(f" {name}")), None)
+        except (OSError, UnicodeDecodeError):
+            return None
+    return None
 
 
 def _number(value: float) -> float:

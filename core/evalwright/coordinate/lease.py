@@ -53,6 +53,8 @@ class Lease:
     def moved(self, run: RunDirectory) -> None:
         """Go on under the directory's new name; the lock is on the directory itself."""
         self.run = run
+        self._beaten = 0.0
+        self.beat()
 
     def beat(self) -> None:
         """Renew the record, at most every five seconds."""

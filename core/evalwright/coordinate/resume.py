@@ -16,6 +16,7 @@ from evalwright.coordinate.run import ObserverSource, RunOutcome, Warn, driving
 from evalwright.coordinate.stop import Stop
 from evalwright.errors import RunBusy, RunConflict, RunCorrupt, RunNotFound
 from evalwright.ledger import Event, read_events
+from evalwright.model import Case
 from evalwright.processes import boot_id
 from evalwright.report import project
 from evalwright.report.projection import OUR_FORMAT
@@ -56,12 +57,7 @@ def resume_run(
         plan, inputs = _planned(run, record, settings)
         _check_identity(run, record, plan, inputs, DirectoryStore(layout.store))
         events = read_events(run.ledger) if run.ledger.is_file() else []
-        done, redo = _kept(run, events)
-        for case_id in redo:
-            warn("W_TRIAL_REDONE", f"{case_id}: its artifacts did not survive; it runs again")
-        pending = [case for case in plan.cases if case.id not in done]
-        for case in pending:
-            remove_tree(run.case(case.id), inside=run.cases)
+        done, pending = _left(run, plan, events, warn)
     except BaseException:
         lease.release()
         raise
@@ -74,6 +70,17 @@ def resume_run(
             warn("W_RESUME_NOTHING_PENDING", "every trial was done; only the manifest was missing")
         engine.carry_out(pending)
         return RunOutcome(run=run, report=finalise(engine))
+
+
+def _left(run: RunDirectory, plan: Plan, events: list[Event], warn: Warn) -> tuple[set[str], list[Case]]:
+    """Return the trials to keep and the cases to run; what was begun of those is removed."""
+    done, redo = _kept(run, events)
+    for case_id in redo:
+        warn("W_TRIAL_REDONE", f"{case_id}: its artifacts did not survive; it runs again")
+    pending = [case for case in plan.cases if case.id not in done]
+    for case in pending:
+        remove_tree(run.case(case.id), inside=run.cases)
+    return done, pending
 
 
 def finished_trials(events: list[Event]) -> dict[str, Event]:

@@ -137,8 +137,9 @@ def _existing(run: RunDirectory, identity: Mapping[str, Any]) -> RunOutcome | No
     if not run.manifest.is_file():
         if not run.run_json.is_file():
             raise RunConflict(f"{run.path} exists and is no run", hint="choose another --run-id")
-        working = "is running" if lease_state(run) == "held" else "is unfinished"
-        raise RunBusy(f"run {name} {working}", hint=f"go on with: evalwright run --resume {name}")
+        if lease_state(run) == "held":
+            raise RunBusy(f"run {name} is running", hint=f"watch it: evalwright status {name}")
+        raise RunBusy(f"run {name} is unfinished", hint=f"go on with: evalwright run --resume {name}")
     known: Mapping[str, Any] = read_object(run.run_json).get("suite_identity", {}) if run.run_json.is_file() else {}
     differing = sorted(key for key in identity if known.get(key) != identity[key])
     if differing:

@@ -74,6 +74,11 @@ class Registry:
             self._loaded[key] = self._load(kind, reference)
         return self._loaded[key]
 
+    def default_id(self, kind: str, reference: str) -> str:
+        """Return the name behind ``package:name``, and any other reference as it is."""
+        left, _, right = reference.rpartition(":")
+        return right if left and not left.endswith(".py") and self._listing(kind, reference, left, right) else reference
+
     def create(self, kind: str, reference: str, config: Mapping[str, Any], host: Any) -> Any:
         """Return a new plugin with its validated configuration. Raises as :meth:`load`, or ``PluginInvalid``."""
         loaded = self.load(kind, reference)
@@ -83,7 +88,7 @@ class Registry:
         except (Exception, SystemExit, GeneratorExit) as error:
             raise PluginBroken(
                 f'{kind} "{reference}" ({loaded.distribution} {loaded.version}) cannot be created: {error}',
-                hint=f"details: evalwright plugins check {reference}",
+                hint=_details(reference),
             ) from error
 
     def _load(self, kind: str, reference: str) -> Loaded:
@@ -169,10 +174,17 @@ def _broken(reference: str, origin: str, error: BaseException) -> PluginBroken:
     reason = str(error).strip() or type(error).__name__
     return PluginBroken(
         f'Plugin "{reference}" ({origin}) cannot be loaded: {reason}. Suites that do not use it are unaffected.',
-        hint=f"details: evalwright plugins check {reference}",
+        hint=_details(reference),
         plugin=reference,
         origin=origin,
     )
+
+
+def _details(reference: str) -> str:
+    """Return where more is to be learned of a broken plugin; only installed ones can be checked by name."""
+    if ":" in reference:
+        return "import it in a Python of this environment to see the whole traceback"
+    return f"details: evalwright plugins check {reference}"
 
 
 def _member(module: ModuleType, name: str, reference: str, origin: str) -> Any:

@@ -41,7 +41,7 @@ def explain_trial(run: RunDirectory, case_id: str) -> Record:
 def _explained(run: RunDirectory, case_id: str) -> Record:
     directory = run.case(case_id)
     if not (directory / "bundle.json").is_file():
-        known = ", ".join(sorted(path.name for path in run.cases.glob("*"))[:20]) if run.cases.is_dir() else "none"
+        known = ", ".join(sorted(path.parent.name for path in run.cases.glob("*/bundle.json"))[:20]) or "none"
         raise RunNotFound(f"run {run.path.name} has no finished trial of {case_id!r}", hint=f"it has: {known}")
     bundle = read_object(directory / "bundle.json")
     record = read_object(run.run_json)

@@ -47,7 +47,11 @@ def _add(suite: ET.Element, name: str, case: ReportedCase, seconds: float) -> No
     body = _clean("\n".join(case_lines(case)))[:MAX_BODY]
     tag = {"fail": "failure", "error": "error"}.get(case.status, "skipped")
     wrong = [str(score.get("id", score["scorer"])) for score in case.scores if not score["ok"]]
-    message = f"{case.status}: {', '.join(wrong)}" if wrong else f"{case.status}{f' ({case.fault})' if case.fault else ''}"
+    message = (
+        case.reason or f"{case.status}: {', '.join(wrong)}"
+        if wrong or case.reason
+        else f"{case.status}{f' ({case.fault})' if case.fault else ''}"
+    )
     attributes = {"message": _clean(message)} | ({} if tag == "skipped" else {"type": case.status})
     ET.SubElement(element, tag, attributes).text = body
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from evalwright.report.projection import Projection
+from evalwright.report.projection import Projection, ReportedCase
 from evalwright.report.text import finding_text
 from evalwright.report.totals import rates
 
@@ -27,7 +25,7 @@ def markdown_report(report: Projection, *, failures_only: bool = False) -> str:
         "",
         "## Failures",
         "",
-        *(line for case in report.failures for line in _failure(case.id, case.status, case.scores)),
+        *(line for case in report.failures for line in _failure(case)),
     ]
     if not report.failures:
         lines.append("None.")
@@ -37,9 +35,11 @@ def markdown_report(report: Projection, *, failures_only: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _failure(case_id: str, status: str, scores: Any) -> list[str]:
-    lines = [f"- `{case_id}` {status}"]
-    for score in scores:
+def _failure(case: ReportedCase) -> list[str]:
+    lines = [f"- `{case.id}` {case.status}"]
+    if case.reason:
+        lines.append(f"  - {_escaped(' '.join(case.reason.split()))}")
+    for score in case.scores:
         if not score["ok"]:
             name = score.get("id", score["scorer"])
             reasons = [_escaped(finding_text(finding)) for finding in score["findings"]] or [score["label"]]

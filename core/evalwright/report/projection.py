@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from evalwright.canonical import digest_json
-from evalwright.errors import EvalwrightError, LedgerDamaged, RunCorrupt
+from evalwright.canonical import digest_json, is_object
+from evalwright.errors import EvalwrightError, LedgerDamaged, RunCorrupt, RunNotFound
 from evalwright.ledger import read_events
 from evalwright.report.rescore import Rescorer
 from evalwright.report.totals import status_counts
@@ -25,12 +25,13 @@ Record = dict[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedCase:
-    """One case of a report."""
+    """One case of a report; ``reason`` says what kept an ``error`` from being judged. It is not part of the hash."""
 
     id: str
     status: str
     scores: Sequence[Mapping[str, Any]]
     fault: str | None = None
+    reason: str | None = None
     digests: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
@@ -103,6 +104,10 @@ def project(run: RunDirectory) -> Projection:
     for the reasons that are shown; but a case of ours for which nothing vouches any more is ``error``, with
     W_ARTIFACT_TAMPERED, whatever they say. Raises ``RunCorrupt``.
     """
+    if not run.manifest.is_file() and run.run_json.is_file():
+        name = run.path.name
+        hint = f"watch it: evalwright status {name}; or finish it: evalwright run --resume {name}"
+        raise RunNotFound(f"run {name} is unfinished, so there is no report yet", hint=hint)
     return _Projector(run).project()
 
 
@@ -180,11 +185,11 @@ class _Projector:
             self._warn("W_ARTIFACT_TAMPERED", f"cases/{case_id}: {', '.join(changed)} changed since the run")
         if sealed and digests and not changed:
             score = read_object(directory / "score.json")
-            return _reported(case_id, score["status"], score["scores"], score.get("fault"), digests)
+            return _reported(case_id, score["status"], score["scores"], score.get("fault"), digests, directory)
         status, scores, fault = self._judged(case_id, directory)
         if self.ours:
             status, fault = "error", "harness"
-        return _reported(case_id, status, scores, fault, digests or _content_digests(directory))
+        return _reported(case_id, status, scores, fault, digests or _content_digests(directory), directory)
 
     def _judged(self, case_id: str, directory: Path) -> tuple[str, Sequence[Mapping[str, Any]], str | None]:
         try:
@@ -201,9 +206,24 @@ class _Projector:
 
 
 def _reported(
-    case_id: Any, status: str, scores: Sequence[Mapping[str, Any]], fault: str | None, digests: Mapping[str, str]
+    case_id: Any,
+    status: str,
+    scores: Sequence[Mapping[str, Any]],
+    fault: str | None,
+    digests: Mapping[str, str],
+    directory: Path,
 ) -> ReportedCase:
-    return ReportedCase(id=str(case_id), status=status, scores=scores, fault=fault, digests=digests)
+    reason = _reason(directory) if status == "error" else None
+    return ReportedCase(id=str(case_id), status=status, scores=scores, fault=fault, reason=reason, digests=digests)
+
+
+def _reason(directory: Path) -> str | None:
+    """Return what ``runner.json`` says about the trial's own failure."""
+    try:
+        error = read_object(directory / "runner.json").get("error")
+    except RunCorrupt:
+        return None
+    return str(error.get("message")) if is_object(error) else None
 
 
 def _shown(score: Mapping[str, Any]) -> dict[str, Any]:

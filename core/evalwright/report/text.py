@@ -42,6 +42,8 @@ def case_lines(case: ReportedCase) -> list[str]:
     """Return one case: its mark, and what each scorer objected to."""
     label = f" ({case.status}{f', {case.fault}' if case.fault else ''})" if case.status in {"error", "unscored"} else ""
     lines = [f"  {MARKS.get(case.status, '?')} {printable(case.id)}{label}"]
+    if case.reason:
+        lines.append(f"      {printable(case.reason)[:WIDTH]}")
     for score in case.scores:
         if not score["ok"]:
             lines += [f"      {text}" for text in _objections(score)]

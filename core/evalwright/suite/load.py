@@ -100,6 +100,7 @@ class _Loader:
             native=native,
             options=case_options(self.registry, sandbox),
             fixtures=self.fixtures,
+            complete=len(scorers) == len(document.get("scorers") or BUILTIN_SCORERS),
         )
         cases_file = document.get("cases", "cases.jsonl")
         cases = checker.check(cases_file, self.read)
@@ -153,7 +154,8 @@ class _Loader:
         bad = {str(problem["key"]).partition(".")[0] for problem in problems}
         return {key: value for key, value in known.items() if key not in bad}
 
-    def _runner(self, table: dict[str, Any]) -> tuple[AgentTable, PluginTable]:
+    def _runner(self, reference: dict[str, Any] | str) -> tuple[AgentTable, PluginTable]:
+        table: dict[str, Any] = {"use": reference} if isinstance(reference, str) else reference
         shared = {key: value for key, value in table.items() if key in AGENT_KEYS}
         self._extend(model_problems(AgentShape, shared, "runner"))
         config = {k: v for k, v in table.items() if k not in AGENT_KEYS and k != "use"}
@@ -210,8 +212,11 @@ class _Loader:
             self._extend([record])
         return PluginTable(use=use, config=config)
 
-    def _scorers(self, entries: list[dict[str, Any]], native: bool, host: PluginHost) -> list[tuple[ScorerEntry, Scorer[Any]]]:
-        written = entries or [{"name": name} for name in BUILTIN_SCORERS]
+    def _scorers(
+        self, entries: list[dict[str, Any] | str], native: bool, host: PluginHost
+    ) -> list[tuple[ScorerEntry, Scorer[Any]]]:
+        named = [{"use": entry} if isinstance(entry, str) else entry for entry in entries]
+        written = named or [{"name": name} for name in BUILTIN_SCORERS]
         found: list[tuple[ScorerEntry, Scorer[Any]]] = []
         for number, entry in enumerate(written):
             checked = self._scorer(entry, f"scorers.{number}", native)
@@ -239,7 +244,7 @@ class _Loader:
             return None
         if not native:
             config = {**COMPATIBLE.get(use, {}), **config}
-        identifier = entry.get("id") or use
+        identifier = entry.get("id") or self.registry.default_id("scorer", use)
         if why := _id_objection(identifier, "id" in entry, use):
             self._add(f"{place}.id: {why}", f"{place}.id")
         table = self._configured("scorer", use, config, place, also=tuple(ScorerShape.model_fields))
@@ -265,7 +270,6 @@ class _Loader:
 def _id_objection(identifier: str, explicit: bool, use: str) -> str | None:
     if use == "command" and not explicit:
         return "a command scorer needs an id of its own"
-    safe = CASE_ID.fullmatch(identifier) and ".." not in identifier
-    if safe or (not explicit and ":" in use):
-        return None if safe else "a scorer by module or file needs an id of its own"
-    return "use letters, digits, dot, underscore, dash"
+    if CASE_ID.fullmatch(identifier) and ".." not in identifier:
+        return None
+    return "use letters, digits, dot, underscore, dash" if explicit else "a scorer by module or file needs an id of its own"

@@ -78,8 +78,8 @@ class SuiteShape(BaseModel):
     schema_version: Literal[2] | None = None
     name: Name
     cases: Annotated[str, Field(min_length=1)] = "cases.jsonl"
-    runner: dict[str, Any]
-    scorers: list[dict[str, Any]] = []
+    runner: Table
+    scorers: list[Table] = []
     acknowledged_unsandboxed_runner: bool = False
     tags: list[str] = []
     meta: dict[str, Any] = {}

@@ -36,4 +36,4 @@ def answer(session: Session) -> Reply:
     )
     cannot = any(problem["kind"] in BLOCKING for problem in data["problems"])
     reply = Reply(data=data, text=audit_text(data), exit_code=6 if cannot else 0)
-    return reply.then(f"evalwright run {data['suite']} --json", "run the suite with your agent")
+    return reply.then(f"evalwright run {options.suite or data['suite']} --json", "run the suite with your agent")

@@ -20,6 +20,11 @@ from evalwright.cli.envelope import Reply
 
 __all__ = ["answer"]
 
+SETTINGS = (
+    *("ACKNOWLEDGE_UNSANDBOXED_RUNNER", "EVALS", "JOBS", "KEEP_WORKSPACE", "QUEUE"),
+    *("RESERVATION_TTL", "RUNS", "SANDBOX", "TIMEOUT", "WORKSPACES"),
+)
+
 
 def answer(session: Session) -> Reply:
     """Return verbs, flags, exit codes, error codes and environment names; ``--plugins`` reads what is installed too."""
@@ -32,7 +37,10 @@ def answer(session: Session) -> Reply:
         "exit_codes": {str(code): entry for code, entry in EXIT_CODES.items()},
         "error_codes": CODES,
         "env_vars": _variables(),
-        "integrations": {"git": {"available": _on_path("git")}},
+        "integrations": {
+            "git": {"available": _on_path("git"), "supported": True},
+            "spoolctl": {"available": _on_path("spoolctl"), "supported": False},
+        },
         "schemas_uri": "evalwright schema VERB --json",
         "robot_docs_uri": "evalwright robot-docs guide",
     }
@@ -55,8 +63,8 @@ def _verb(verb: Verb) -> dict[str, Any]:
 
 def _variables() -> dict[str, str]:
     found = {prefix + name: text for name, text in ENVIRONMENT.items() for prefix in ("EVALWRIGHT_", "EVALCTL_")}
+    found |= {prefix + name: f"the setting {name.lower()}" for name in SETTINGS for prefix in ("EVALWRIGHT_", "EVALCTL_")}
     settings = {
-        "EVALWRIGHT_WORKSPACES": "where trials' workspaces lie",
         "EVALWRIGHT_DEBUG": "print the traceback of an internal error",
         "SOURCE_DATE_EPOCH": "the time in stored records; never in leases, durations or ids",
         "NO_COLOR": "no colours",

@@ -25,7 +25,8 @@ def answer(session: Session) -> Reply:
         raise SourceMissing(f"{source} does not exist", hint="give the path of what to import")
     written = write_imported(importer.read(source), Path(options.out) if options.out else None, layout.suites)
     data = {"format": options.format, **written, "summary": {"cases": written["case_count"]}}
-    name = written["suite"] if Path(written["out"]).parent == layout.suites else f"./{written['out']}"
+    out = Path(written["out"])
+    name = out.name if out.parent == layout.suites else str(out if out.is_absolute() else f"./{out}")
     lines = [f"{written['out']}: {written['case_count']} cases from {options.format}"]
     lines += [f"  left out: {item['what']} ({item['why']})" for item in written["unsupported"]]
     lines.append(f"Check it:  evalwright audit {name}")

@@ -23,10 +23,11 @@ def answer(session: Session) -> Reply:
     page, pagination = paged(entries, "id", options.limit, options.cursor)
     data: dict[str, Any] = _data(project, plan) | {"cases": page, "total_count": len(entries)}
     width = data["plan"]["summary"]["parallel_tracks"]
-    lines = [f"{plan.suite.name} · {len(entries)} trials · {width} at once · sandbox {plan.tables['sandbox']['use']}"]
+    noun = "trial" if len(entries) == 1 else "trials"
+    lines = [f"{plan.suite.name} · {len(entries)} {noun} · {width} at once · sandbox {plan.tables['sandbox']['use']}"]
     lines += [f"  {entry['id']}" for entry in page]
     reply = Reply(data=data, text="\n".join(lines) + "\n", pagination=pagination if options.limit else None)
-    return reply.then(f"evalwright run {plan.suite.name} --json", "carry the plan out")
+    return reply.then(f"evalwright run {options.suite or plan.suite.name} --json", "carry the plan out")
 
 
 def _entry(plan: Plan, case: Case) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from evalwright.registry.loading import load_object
 __all__ = ["answer"]
 
 Record = dict[str, Any]
+SOURCED = frozenset({"importer", "exporter"})
 STATES: dict[type[PluginError], str] = {PluginAmbiguous: "duplicate", PluginApiMismatch: "incompatible"}
 
 
@@ -30,8 +31,8 @@ def answer(session: Session) -> Reply:
     if not chosen:
         raise PluginNotFound(f'no plugin is called "{options.name}"', hint="list them: evalwright plugins list")
     entries = [_checked(item, Registry(catalog=catalog), doubled=_doubled(item, listings)) for item in chosen]
-    if options.name:
-        for entry in entries:
+    for entry in entries if options.name else ():
+        if entry["kind"] in BASES:
             entry["contract"] = _contract(entry, Registry(catalog=catalog))
     broken = [entry for entry in entries if entry["state"] != "ok" or (entry.get("contract") or {}).get("failed")]
     return Reply(data={"plugins": entries}, text=_table(entries), exit_code=3 if broken else 0)
@@ -50,8 +51,10 @@ def _checked(item: Listing, registry: Registry, *, doubled: bool) -> Record:
 
 def _contract(entry: Record, registry: Registry) -> Record:
     """Run the conformance kit on one plugin, or say why it was not run."""
-    if entry["state"] != "ok" or entry["kind"] not in BASES:
+    if entry["state"] not in {"ok", "duplicate"}:
         return {"skipped": "only a plugin that can be loaded has a contract to keep"}
+    if entry["kind"] in SOURCED:
+        return {"skipped": f"an {entry['kind']} needs something to work on; run its contract from a test of your own"}
     reference = f"{entry['distribution']}:{entry['name']}"
     try:
         registry.create(entry["kind"], reference, {}, PluginHost(registry))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply
 from evalwright.cli.project import open_project
@@ -9,7 +11,8 @@ from evalwright.cli.verbs.run import outcome_reply
 from evalwright.coordinate import RunRequest, Selection, Stop, run_suite
 from evalwright.errors import UsageError
 from evalwright.replay import check_target, failed_cases, replay_id, split_absent
-from evalwright.rundir import find_run
+from evalwright.rundir import RunDirectory, find_run, read_object
+from evalwright.suite.read import suite_file
 
 __all__ = ["answer"]
 
@@ -25,7 +28,7 @@ def answer(session: Session) -> Reply:
     if not failed:
         session.warn("W_NOTHING_TO_REPLAY", "every case of the run passed")
         return _nothing(source_id)
-    checked = project.suite(options.suite or suite_name)
+    checked = project.suite(options.suite or _suite_of(source, suite_name, project.layout.suites))
     chosen, absent = split_absent(failed, [case.id for case in checked.suite.cases])
     for case_id in absent:
         session.warn("W_REPLAY_CASE_ABSENT", f"the suite has no case {case_id} any more")
@@ -49,6 +52,14 @@ def answer(session: Session) -> Reply:
     )
     outcome = run_suite(request, stop=stop, observers=project.observers, warn=session.warn)
     return outcome_reply(session, outcome, replayed_from=source_id, cases_replayed=len(chosen))
+
+
+def _suite_of(source: RunDirectory, name: str, suites: Path) -> str:
+    """Return the suite of that name, or else the directory from which the run took it."""
+    recorded = read_object(source.run_json).get("suite_dir") if source.run_json.is_file() else None
+    if suite_file(suites / name).is_file() or not isinstance(recorded, str) or not suite_file(Path(recorded)).is_file():
+        return name
+    return recorded if "/" in recorded else f"./{recorded}"
 
 
 def _nothing(source_id: str) -> Reply:

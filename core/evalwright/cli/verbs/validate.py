@@ -11,9 +11,10 @@ __all__ = ["answer"]
 
 def answer(session: Session) -> Reply:
     """Return ``{suite, case_count, valid}``; every problem raises together."""
-    suite = open_project(session).suite(session.options.suite).suite
+    name = session.options.suite
+    suite = open_project(session).suite(name).suite
     count = len(suite.cases)
     data = {"suite": suite.name, "case_count": count, "valid": True}
     return Reply(data=data, text=f"{suite.name}: {count} case{'s' if count != 1 else ''}, valid\n").then(
-        f"evalwright run {suite.name} --json", "run it"
+        f"evalwright run {name or suite.name} --json", "run it"
     )
