@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.conftest import clean_environment
 
 ROOT = Path(__file__).parent.parent.parent
