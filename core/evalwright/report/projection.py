@@ -104,7 +104,7 @@ def project(run: RunDirectory) -> Projection:
     for the reasons that are shown; but a case of ours for which nothing vouches any more is ``error``, with
     W_ARTIFACT_TAMPERED, whatever they say. Raises ``RunCorrupt``.
     """
-    if not run.manifest.is_file() and run.run_json.is_file():
+    if not run.manifest.is_file() and is_object(read_object(run.run_json).get("suite_identity")):
         name = run.path.name
         hint = f"watch it: evalwright status {name}; or finish it: evalwright run --resume {name}"
         raise RunNotFound(f"run {name} is unfinished, so there is no report yet", hint=hint)
