@@ -23,9 +23,7 @@ from evalwright.processes import ProcessIdentity, Supervisor, boot_id, current_p
 from evalwright.testing import soon, within
 
 PATH = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
-
-# Signals 32 and 33 belong to the C library; no program can set them, and a parent may have left them ignored.
-LIBC_SIGNALS = 0b11 << 31
+LIBC_SIGNALS = 0b11 << 31  # 32 and 33 are the C library's own: no program can set them, a parent may have ignored them
 
 
 def living(pid_file: Path) -> list[int]:
