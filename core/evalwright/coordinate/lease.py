@@ -76,10 +76,7 @@ class Lease:
 
 
 def _lock(descriptor: int, run: RunDirectory, record: Mapping[str, Any]) -> None:
-    """Take the lock. Somebody who only looks holds it for a moment: while no owner lives, a few tries are made.
-
-    Raises ``RunBusy``.
-    """
+    """Take the lock; a former owner may need a moment to let it go. Raises ``RunBusy``."""
     for attempt in range(LOCK_TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -100,21 +97,14 @@ def _owned_here(record: Mapping[str, Any]) -> bool:
 
 
 def lease_state(run: RunDirectory) -> Literal["free", "held", "stale"]:
-    """Tell whether somebody works on the run now, or did and died."""
+    """Tell from the owner's record whether somebody works on the run now, or did and died.
+
+    The lock itself is not touched: whoever only looks must not keep anybody from taking it.
+    """
     record = read_reservation(run)
-    try:
-        descriptor = os.open(run.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
+    if not record:
         return "free"
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return "held"
-    finally:
-        os.close(descriptor)
-    if _fresh_elsewhere(record):
-        return "held"
-    return "stale" if record else "free"
+    return "held" if _owned_here(record) or _fresh_elsewhere(record) else "stale"
 
 
 def read_reservation(run: RunDirectory) -> Mapping[str, Any]:

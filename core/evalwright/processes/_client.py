@@ -75,6 +75,11 @@ class Supervisor:
         """Close."""
         self.close()
 
+    def __del__(self) -> None:
+        """Close a supervisor that was forgotten, so that no fork server outlives its use."""
+        with contextlib.suppress(Exception):
+            self.close()
+
     def ended(self, process: Process, command_pid: int | None, *, lost: bool) -> None:
         """Forget a process. Of one whose supervisor was lost, everything that can still be found is dead after this."""
         self._live.discard(process)

@@ -24,6 +24,7 @@ class LocalQueue(Queue[None]):
         self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
         self._canceled: set[str] = set()
         self._known: set[str] = set()
+        self._threads: set[threading.Thread] = set()
         self._lock = threading.Lock()
 
     def submit(self, jobs: Sequence[Job]) -> None:
@@ -33,7 +34,9 @@ class LocalQueue(Queue[None]):
                 if job.key in self._known:
                     continue
                 self._known.add(job.key)
-            threading.Thread(target=self._carry_out, args=(job,), name=f"trial-{job.key}", daemon=True).start()
+            thread = threading.Thread(target=self._carry_out, args=(job,), name=f"trial-{job.key}", daemon=True)
+            self._threads.add(thread)
+            thread.start()
 
     def poll(self, timeout: float) -> Sequence[Outcome]:
         """Return what has ended, waiting for the first."""
@@ -51,21 +54,27 @@ class LocalQueue(Queue[None]):
             self._canceled.update(keys)
 
     def close(self, deadline: Deadline) -> None:
-        """Cancel everything that still runs."""
+        """Cancel everything that still runs and wait for its end."""
         with self._lock:
             self._canceled.update(self._known)
+        for thread in list(self._threads):
+            thread.join(deadline.remaining)
 
     def _carry_out(self, job: Job) -> None:
+        try:
+            self._outcomes.put(self._outcome(job))
+        finally:
+            self._threads.discard(threading.current_thread())
+
+    def _outcome(self, job: Job) -> Outcome:
         worker = threading.current_thread().name
         try:
             result = execute(job.spec, store=None, bundle=job.bundle, beat=lambda: self._beat(job.key))
         except BaseException as error:
             name = error.code if isinstance(error, EvalwrightError) else type(error).__name__
-            reason = f"{name}: {error}"
-            self._outcomes.put(Outcome(key=job.key, ended="lost", worker=worker, reason=reason))
-            return
+            return Outcome(key=job.key, ended="lost", worker=worker, reason=f"{name}: {error}")
         ended: Literal["done", "canceled"] = "canceled" if self._beat(job.key) == "cancel" else "done"
-        self._outcomes.put(Outcome(key=job.key, ended=ended, worker=worker, result=result))
+        return Outcome(key=job.key, ended=ended, worker=worker, result=result)
 
     def _beat(self, key: str) -> Literal["continue", "cancel"]:
         with self._lock:
