@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -190,12 +191,42 @@ def test_lost_final_newline_of_a_committed_event_is_a_chopped_tail_and_not_silen
 
 
 def test_second_writer_is_stopped_before_it_forks_the_chain(path: Path) -> None:
-    with Ledger(path, run="r") as first, Ledger(path, run="r") as second:
+    with Ledger(path, run="r") as first:
+        with pytest.raises(RunBusy), Ledger(path, run="r"):
+            pass
         first.append("RUN_RESUMED", {})
-        with pytest.raises(RunBusy):
-            second.append("RUN_RESUMED", {})
 
-    assert len(read_events(path)) == EVENTS + 1
+    with Ledger(path, run="r") as later:
+        later.append("RUN_RESUMED", {})
+    assert len(read_events(path)) == EVENTS + 2
+
+
+def test_writer_that_ignores_the_lock_is_noticed_before_the_chain_forks(path: Path) -> None:
+    with Ledger(path, run="r") as ledger:
+        with path.open("ab") as foreign:
+            foreign.write(b"{}\n")
+        with pytest.raises(RunBusy):
+            ledger.append("RUN_RESUMED", {})
+
+
+def test_reader_of_a_live_ledger_never_takes_it_for_a_chopped_one(path: Path) -> None:
+    """The head is read before the ledger: what a writer commits between the two must not look like damage."""
+    done = threading.Event()
+
+    def write() -> None:
+        with Ledger(path, run="r") as ledger:
+            for _ in range(200):
+                ledger.append("RUN_RESUMED", {})
+                ledger.commit()
+        done.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    while not done.is_set():
+        read_events(path)
+        damage = first_damage(path)
+        assert damage is None or damage.code == "torn_tail"
+    thread.join()
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ EvalwrightError
 │   └── JudgeRefused
 ├── StoreError               the content store is damaged or unreachable              exit 3
 ├── DiskFull                 the state is kept; resume after freeing space            exit 4
+├── WorkerRefused            a worker has other versions than the coordinator         exit 3
 ├── LeaseLost                another process took the run over                        exit 4
 ├── LedgerDamaged            the chain does not verify                                exit 1
 └── Interrupted              Ctrl-C or SIGTERM; resumable                             exit 130
@@ -74,6 +75,7 @@ __all__ = [
     "UnknownCommand",
     "UnknownFlag",
     "UsageError",
+    "WorkerRefused",
 ]
 
 
@@ -278,6 +280,12 @@ class DiskFull(EvalwrightError):
 
     code = "E_DISK_FULL"
     exit_code = 4
+
+
+class WorkerRefused(EvalwrightError):
+    """A worker's plugins are not the coordinator's; the run can be resumed once they are."""
+
+    code = "E_WORKER_REFUSED"
 
 
 class LeaseLost(EvalwrightError):

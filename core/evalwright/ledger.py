@@ -7,8 +7,10 @@ means that the log's tail was cut off.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +25,7 @@ __all__ = ["GENESIS", "Damage", "Event", "Ledger", "first_damage", "read_events"
 
 GENESIS = "sha256:GENESIS"
 VERSION = 1
+LOCK_PAUSE_SECONDS = 0.01
 Event = dict[str, Any]
 
 
@@ -46,18 +49,20 @@ class Ledger:
     Opening verifies the whole chain once. A torn last line is moved aside to ``<name>.torn`` and recorded; damage anywhere
     else raises :class:`LedgerDamaged`. ``repaired`` tells that there was such a line.
 
+    Only one writer can have it open; another gets ``RunBusy`` once its ``patience`` (seconds) is over.
     :meth:`append` writes, :meth:`commit` makes everything written durable.
     """
 
-    def __init__(self, path: Path, *, run: str) -> None:
+    def __init__(self, path: Path, *, run: str, patience: float = 0.0) -> None:
         self.path = path
         self.run = run
         self.seq = 0
         self.digest = GENESIS
         self._size = 0
-        self.head_path = path.with_name(path.name.removesuffix(".jsonl") + ".head.json")
+        self.head_path = head_of(path)
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
+            self._lock(time.monotonic() + patience)
             torn = self._load()
         except BaseException:
             os.close(self._descriptor)
@@ -104,6 +109,17 @@ class Ledger:
         """Close."""
         self.close()
 
+    def _lock(self, give_up: float) -> None:
+        """Keep every other writer out for as long as the file is open."""
+        while True:
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError as error:
+                if time.monotonic() >= give_up:
+                    raise RunBusy(f"{self.path} is being written by somebody else", hint="try again later") from error
+                time.sleep(LOCK_PAUSE_SECONDS)
+
     def _write(self, line: bytes) -> None:
         if os.fstat(self._descriptor).st_size != self._size:
             raise RunBusy(f"{self.path} was changed by somebody else", hint="let one process write a run")
@@ -138,18 +154,18 @@ def read_events(path: Path) -> list[Event]:
 
     Raises :class:`LedgerDamaged` for damage anywhere else, ``OSError`` when the file cannot be read.
     """
+    head = read_head(head_of(path))
     whole, _ = _split_torn(path.read_bytes())
-    head = path.with_name(path.name.removesuffix(".jsonl") + ".head.json")
-    return list(_verified(whole, path, read_head(head)))
+    return list(_verified(whole, path, head))
 
 
 def first_damage(path: Path) -> Damage | None:
     """Return the first damage of a ledger, a torn tail included, or ``None`` for a whole one."""
-    content = path.read_bytes()
-    whole, torn = _split_torn(content)
+    head = read_head(head_of(path))
+    whole, torn = _split_torn(path.read_bytes())
     seq = line = 0
     try:
-        for event in _verified(whole, path, read_head(path.with_name(path.name.removesuffix(".jsonl") + ".head.json"))):
+        for event in _verified(whole, path, head):
             seq, line = event["seq"], line + 1
     except LedgerDamaged as error:
         details = error.details
@@ -157,6 +173,11 @@ def first_damage(path: Path) -> Damage | None:
     if torn:
         return Damage(line=line + 1, after_seq=seq, code="torn_tail", reason="the last line is incomplete")
     return None
+
+
+def head_of(ledger: Path) -> Path:
+    """Return where a ledger's head record lies. Read it before the ledger: a live writer may be between the two."""
+    return ledger.with_name(ledger.name.removesuffix(".jsonl") + ".head.json")
 
 
 def read_head(path: Path) -> Mapping[str, Any]:

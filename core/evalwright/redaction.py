@@ -33,11 +33,17 @@ def credential_values(environment: Mapping[str, str], named: Sequence[str] = ())
 
     A value that was only guessed by its name counts from eight characters on, so that ``1`` or ``true`` stays readable.
     """
-    chosen = [environment.get(name, "") for name in named]
-    for name, value in environment.items():
-        if len(value) >= SHORTEST_SECRET and any(word in CREDENTIAL_WORDS for word in name.upper().split("_")):
-            chosen.append(value)
-    return tuple(sorted({value for value in chosen if value}, key=lambda value: (-len(value), value)))
+    values = {environment.get(name, "") for name in (*named, *credential_names(environment))}
+    return tuple(sorted(values - {""}, key=lambda value: (-len(value), value)))
+
+
+def credential_names(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of all variables that look like a credential's and are long enough to be one."""
+    return tuple(
+        name
+        for name, value in environment.items()
+        if len(value) >= SHORTEST_SECRET and any(word in CREDENTIAL_WORDS for word in name.upper().split("_"))
+    )
 
 
 class Redactor:

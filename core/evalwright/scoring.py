@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from evalwright.errors import EvalwrightError, TrialError
+from evalwright.errors import EvalwrightError, JudgeUnavailable, SandboxLost, TrialError
 from evalwright.interfaces import ScoreContext, Scorer
 from evalwright.model import BUILTIN_SCORERS, Score, ScoredTrial, ScorerEntry
 from evalwright.suite.expect import own_expectations
 
 __all__ = ["apply_scorers", "fold_status", "is_pure", "mean_score"]
 
+TRANSIENT = (JudgeUnavailable, SandboxLost)
 Record = dict[str, Any]
 Applied = Sequence[tuple[ScorerEntry, Scorer[Any]]]
 CASE_FAILED = "E_SCORER_CASE_FAILED"
@@ -75,7 +76,7 @@ def _score(
     try:
         return scorer.score(trial, context(entry))
     except (TrialError, EvalwrightError) as error:
-        return Score.broken(str(error))
+        return Score.broken(str(error), transient=isinstance(error, TRANSIENT) or getattr(error, "transient", False))
     except (Exception, SystemExit, GeneratorExit) as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         why = f"scorer {entry.table.use} failed: {type(error).__name__}: {error} ({place.filename}:{place.lineno})"
@@ -109,6 +110,8 @@ def _record(entry: ScorerEntry, score: Score, native: bool) -> Record:
         record["metrics"] = dict(score.metrics)
     if score.error:
         record |= {"ok": False, "score": 0.0, "label": "error", "error": True, "error_code": CASE_FAILED}
+    if score.transient:
+        record["transient"] = True
     return record
 
 

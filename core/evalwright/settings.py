@@ -22,7 +22,10 @@ MAX_JOBS = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything a user can set outside a suite. ``timeout`` is in seconds; ``None`` leaves it to the suite."""
+    """Everything a user can set outside a suite. ``timeout`` is in seconds; ``None`` leaves it to the suite.
+
+    ``jobs`` is the number of trials in flight; ``slots`` that of a queue with workers of its own, else ``jobs``.
+    """
 
     jobs: int = field(default_factory=lambda: min(os.cpu_count() or 1, 4))
     timeout: float | None = None
@@ -31,6 +34,7 @@ class Settings:
     workspaces: Path | None = None
     sandbox: str | None = None
     queue: str | None = None
+    slots: int | None = None
     keep_workspace: str = "none"
     acknowledge_unsandboxed_runner: bool = False
     reservation_ttl: int = 3600
@@ -40,6 +44,11 @@ class Settings:
     def runs_directory(self) -> Path:
         """Return where runs lie."""
         return self.runs or self.evals / "runs"
+
+    @property
+    def width(self) -> int:
+        """Return how many trials are in flight at once: ``slots`` for a queue with workers of its own, else ``jobs``."""
+        return self.slots or self.jobs if self.queue not in (None, "local") else self.jobs
 
     def origin(self, name: str) -> str:
         """Return where a value came from: ``command line``, a variable's name, a file's name or ``default``."""
@@ -59,6 +68,7 @@ class Settings:
 FIELDS = tuple(item.name for item in fields(Settings) if item.name != "origins")
 RANGES: Mapping[str, Mapping[str, Any]] = {
     "jobs": {"ge": 1, "le": MAX_JOBS},
+    "slots": {"ge": 1, "le": MAX_JOBS},
     "timeout": {"gt": 0, "allow_inf_nan": False},
     "reservation_ttl": {"ge": 1},
 }
@@ -70,6 +80,7 @@ KINDS: Mapping[str, Any] = {
     "workspaces": Path,
     "sandbox": str,
     "queue": str,
+    "slots": int,
     "keep_workspace": Literal["none", "failed", "all"],
     "acknowledge_unsandboxed_runner": bool,
     "reservation_ttl": int,

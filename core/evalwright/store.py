@@ -17,7 +17,7 @@ from evalwright.interfaces import Store
 from evalwright.model import Entry, Manifest
 from evalwright.workspace import copy_file, digest_file, find_repositories, remove_tree, restore, scan, without_history
 
-__all__ = ["DirectoryStore"]
+__all__ = ["CachedStore", "DirectoryStore", "transfer"]
 
 
 class DirectoryStore(Store):
@@ -29,7 +29,7 @@ class DirectoryStore(Store):
 
     def missing(self, digests: Collection[str]) -> set[str]:
         """Return those digests that have no blob."""
-        return {digest for digest in digests if not self.path(digest).is_file()}
+        return {digest for digest in digests if not self.place(digest).is_file()}
 
     def put(self, digest: str, source: BinaryIO) -> None:
         """Take a blob in, verifying its bytes on the way."""
@@ -53,6 +53,10 @@ class DirectoryStore(Store):
             ) from error
 
     def path(self, digest: str) -> Path:
+        """Return where a blob lies. Raises ``StoreError`` for what is no digest."""
+        return self.place(digest)
+
+    def place(self, digest: str) -> Path:
         """Return where a blob lies or would lie. Raises ``StoreError`` for what is no digest."""
         kind, _, name = digest.partition(":")
         if kind != "sha256" or len(name) != 64 or not set(name) <= set("0123456789abcdef"):
@@ -136,10 +140,36 @@ class DirectoryStore(Store):
             remove_tree(holder, inside=waiting)
 
     def _settle(self, aside: Path, digest: str) -> None:
-        place = self.path(digest)
+        place = self.place(digest)
         place.parent.mkdir(parents=True, exist_ok=True)
         aside.chmod(0o444)
         os.replace(aside, place)
+
+
+class CachedStore(DirectoryStore):
+    """A directory that holds what was needed so far of another store: each blob is fetched, and verified, on first use."""
+
+    def __init__(self, root: Path, remote: Store) -> None:
+        super().__init__(root)
+        self.remote = remote
+
+    def path(self, digest: str) -> Path:
+        """Return where a blob lies, fetched now if it is not here yet. Raises ``StoreError`` when the other store lacks it."""
+        place = self.place(digest)
+        if not place.is_file():
+            with self.remote.open(digest) as source:
+                self.put(digest, source)
+        return place
+
+
+def transfer(tree: str, source: DirectoryStore, target: Store) -> None:
+    """Copy a tree and its blobs into another store, the tree itself last, leaving out what is there already."""
+    if not target.missing([tree]):
+        return
+    blobs = {entry.sha256 for entry in source.tree(tree).entries if entry.sha256}
+    for digest in (*sorted(target.missing(blobs)), tree):
+        with source.open(digest) as file:
+            target.put(digest, file)
 
 
 def _record(entry: Entry) -> dict[str, Any]:

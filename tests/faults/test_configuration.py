@@ -164,6 +164,7 @@ def test_places_can_be_moved(project: Project) -> None:
 # an option that is parsed has an effect, or is refused
 
 PLAN_FLAGS: dict[str, str] = {
+    "--slots": "3",
     "--jobs": "3",
     "--timeout": "7",
     "--run-id": "mine",
@@ -269,6 +270,7 @@ def test_secret_is_stored_by_name_and_never_by_value(project: Project) -> None:
 def test_every_setting_has_a_kind_and_can_come_from_the_environment(tmp_path: Path) -> None:
     samples = {
         "jobs": "2",
+        "slots": "3",
         "timeout": "5",
         "reservation_ttl": "9",
         "acknowledge_unsandboxed_runner": "true",

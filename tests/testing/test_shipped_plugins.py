@@ -12,6 +12,7 @@ from typing import Any
 from evalwright.interfaces import Host
 from evalwright.model import Change, Entry, Manifest, ScoredTrial
 from evalwright.testing import (
+    DetachedQueue,
     FakeScoreContext,
     ImporterContract,
     QueueContract,
@@ -22,7 +23,9 @@ from evalwright.testing import (
 from evalwright_adapters.humaneval import HumanEvalImporter
 from evalwright_adapters.quixbugs import QuixBugsImporter
 from evalwright_plugins.queues.local import LocalQueue
+from evalwright_plugins.queues.spoolctl import SpoolctlQueue
 from evalwright_plugins.runners.command import CommandConfig, CommandRunner
+from evalwright_plugins.sandboxes.spoolctl import SpoolctlSandbox
 from evalwright_plugins.sandboxes.subprocess import SubprocessConfig, SubprocessSandbox
 from evalwright_scorers.choice import Choice, ChoiceConfig
 from evalwright_scorers.command import CommandConfig as ScorerCommandConfig
@@ -52,6 +55,21 @@ class TestSubprocessSandbox(SandboxContract):
 class TestLocalQueue(QueueContract):
     def make(self, host: Host) -> LocalQueue:
         return LocalQueue(None, host)
+
+
+class TestSpoolctlSandbox(SandboxContract):
+    def make(self, host: Host) -> SpoolctlSandbox:
+        return SpoolctlSandbox(None, host)
+
+
+class TestSpoolctlQueue(QueueContract):
+    def make(self, host: Host) -> SpoolctlQueue:
+        return SpoolctlQueue(None, host)
+
+
+class TestDetachedQueue(QueueContract):
+    def make(self, host: Host) -> DetachedQueue:
+        return DetachedQueue(None, host)
 
 
 class TestCommandRunner(RunnerContract):

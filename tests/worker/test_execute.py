@@ -120,7 +120,9 @@ def test_failure_record_has_everything_that_a_report_reads(project: SmallProject
     job = project.jobs()[0]
     assert job.bundle is not None
 
-    result = write_failure(TrialSpec.from_bytes(job.spec), job.bundle, "the worker died \ud800")
+    result = write_failure(
+        TrialSpec.from_bytes(job.spec), job.bundle, "the worker died \ud800", store=DirectoryStore(project.layout.store)
+    )
 
     assert (result["status"], result["fault"]) == ("error", "harness")
     digests = sealed_digests(job.bundle)

@@ -49,6 +49,7 @@ PAGING = (
 )
 EXECUTION = (JOBS, TIMEOUT, RUN_ID, SANDBOX, FAIL_ON_FAIL, ACKNOWLEDGE)
 KEEP = Flag("--keep-workspace", "text", "keep the agent's workspace with the evidence", ("none", "failed", "all"))
+SLOTS = Flag("--slots", "count", "trials in flight in a queue with workers of its own (default: --jobs)", metavar="N")
 QUEUE = Flag("--queue", "text", "queue that carries the trials", metavar="NAME")
 TTL = Flag("--reservation-ttl", "count", "seconds after which other hosts may take over a silent run", metavar="S")
 
@@ -63,7 +64,7 @@ VERBS: dict[str, Verb] = {
     "plan": Verb(
         "show what run would do",
         ("SUITE?",),
-        (JOBS, TIMEOUT, RUN_ID, SANDBOX, QUEUE, *SELECTION, *PAGING),
+        (JOBS, TIMEOUT, RUN_ID, SANDBOX, QUEUE, SLOTS, *SELECTION, *PAGING),
         (0, 1, 2, 3),
     ),
     "run": Verb(
@@ -73,6 +74,7 @@ VERBS: dict[str, Verb] = {
             *EXECUTION,
             Flag("--resume", "text", "finish an interrupted run", metavar="RUN"),
             QUEUE,
+            SLOTS,
             KEEP,
             TTL,
             *SELECTION,
@@ -104,6 +106,7 @@ VERBS: dict[str, Verb] = {
             Flag("--force", "flag", "replace a finished run of that id"),
             *EXECUTION,
             QUEUE,
+            SLOTS,
             KEEP,
             TTL,
         ),
@@ -121,6 +124,19 @@ VERBS: dict[str, Verb] = {
             *SELECTION,
         ),
         (0, 1, 2, 3, 6),
+    ),
+    "worker": Verb(
+        "carry out one trial from a spec file, as the worker of a queue",
+        ("SPEC",),
+        (
+            Flag("--bundle", "text", "directory for the sealed evidence (default: the store)", metavar="DIR"),
+            Flag("--store", "text", "content store to use instead of the spec's", metavar="DIR"),
+            Flag("--lock", "text", "refuse unless the versions here have this digest", metavar="DIGEST"),
+            Flag("--coordinator", "text", "end when this process is gone: its identity as JSON", metavar="JSON"),
+            Flag("--out", "text", "write the outcome to this file", metavar="FILE"),
+        ),
+        (0, 1, 3, 130),
+        mutates=True,
     ),
     "jobs": Verb(
         "list runs, show one, or remove what dead processes left",
@@ -272,6 +288,9 @@ CODES: dict[str, dict[str, Any]] = {
     "E_JOB_TRANSIENT": _code("transient", 4, "run", True),
     "E_RUN_BUSY": _code("transient", 4, "run replay jobs", True),
     "E_RUN_IN_FLIGHT": _code("transient", 4, "run", True),
+    "E_SPOOLCTL_UNAVAILABLE": _code("tool-env", 3, "run replay plan", False),
+    "E_SPOOLCTL_INCOMPATIBLE": _code("tool-env", 3, "run replay plan", False),
+    "E_WORKER_REFUSED": _code("tool-env", 3, "run replay worker", True),
     "E_DISK_FULL": _code("transient", 4, "run replay", True),
     "E_RUN_CONFLICT": _code("conflict", 5, "run init replay suite case scorer import new", False),
     "E_INTERRUPTED": _code("interrupted", 130, "run replay", True),
@@ -292,6 +311,7 @@ CODES: dict[str, dict[str, Any]] = {
     "W_RESERVATION_RECLAIMED": _code("warning", None, "run", None),
     "W_RESUME_NOTHING_PENDING": _code("warning", None, "run", None),
     "W_LEAKED_PROCESSES": _code("warning", None, "run", None),
+    "W_STRAYS_ENDED": _code("warning", None, "run status report verify explain replay jobs", None),
     "W_LEDGER_TAIL_REPAIRED": _code("warning", None, "run", None),
     "W_TRIAL_REDONE": _code("warning", None, "run", None),
     "W_PLUGIN_BROKEN": _code("warning", None, "any", None),

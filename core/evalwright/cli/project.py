@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalwright.cli.dispatch import Session
 from evalwright.errors import UsageError
-from evalwright.rundir import Layout
+from evalwright.rundir import Layout, RunDirectory, find_run
 from evalwright.settings import MAX_JOBS, Settings, load_settings
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Project", "open_project", "selection_of"]
 
-FLAGS = ("jobs", "timeout", "sandbox", "queue", "keep_workspace", "reservation_ttl", "acknowledge_unsandboxed_runner")
+FLAGS = ("jobs", "slots", "timeout", "sandbox", "queue", "keep_workspace", "reservation_ttl", "acknowledge_unsandboxed_runner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,18 @@ class Project:
             self.session.warn(warning["code"], warning["message"])
         return checked
 
+    def run(self, run_id: str | None, run_dir: str | None = None) -> RunDirectory:
+        """Find a run that an id or a directory names; what a dead owner of it left alive is ended first.
+
+        Raises ``RunNotFound`` or ``UsageError``.
+        """
+        run = find_run(self.layout, run_id, run_dir)
+        if run.journal.is_file():
+            from evalwright.coordinate import recover
+
+            recover(run, self.session.warn)
+        return run
+
     def observers(self, complain: Callable[[str], None]) -> Observers:
         """Return every installed observer; one that cannot be loaded is complained about and left out."""
         from evalwright.errors import PluginError
@@ -66,8 +78,11 @@ def open_project(session: Session) -> Project:
     settings = load_settings(session.environment)
     flags = {name: getattr(session.options, name, None) for name in FLAGS}
     settings = settings.overridden(**flags)
-    if settings.jobs > MAX_JOBS:
-        raise UsageError(f"--jobs {settings.jobs} is more than {MAX_JOBS}", hint=f"use at most {MAX_JOBS}", key="jobs")
+    for key, value in (("jobs", settings.jobs), ("slots", settings.slots or 0)):
+        if value > MAX_JOBS:
+            raise UsageError(f"--{key} {value} is more than {MAX_JOBS}", hint=f"use at most {MAX_JOBS}", key=key)
+    if settings.origin("slots") == "command line" and settings.queue in (None, "local"):
+        raise UsageError("--slots is for a queue with workers of its own", hint="use --jobs, or choose a --queue", key="slots")
     return Project(session, settings, Layout(settings.evals, settings.runs_directory))
 
 

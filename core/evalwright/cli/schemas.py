@@ -103,6 +103,7 @@ SCHEMAS: dict[str, Schema] = {
         content_hash=TEXT,
         sealed=FLAG,
     ),
+    "worker": _object("key ended worker", key=TEXT, ended=TEXT, worker=TEXT, reason=NULLABLE),
     "explain": _object(
         "run_id case status hops plugins digests", run_id=TEXT, case=TEXT, status=TEXT, hops=OBJECTS, plugins=OBJECTS
     ),
@@ -159,6 +160,7 @@ DEFINITIONS: dict[str, Schema] = {
         sandbox={"type": ["string", "object"]},
         sandboxes=OBJECT,
         requires=TEXTS,
+        retry=_object("", infrastructure=COUNT, backoff_seconds={"type": "number", "minimum": 0}),
         primary=TEXT,
         tags=TEXTS,
         meta=OBJECT,

@@ -3,11 +3,12 @@
 from evalwright.coordinate.inputs import Inputs
 from evalwright.coordinate.lease import Lease, lease_state
 from evalwright.coordinate.plan import Plan, make_plan
+from evalwright.coordinate.recover import recover
 from evalwright.coordinate.request import RunRequest, Selection, select_cases
 from evalwright.coordinate.resume import resume_run
 from evalwright.coordinate.run import RunOutcome, run_suite
 from evalwright.coordinate.state import classify, live_cases, state_of
-from evalwright.coordinate.stop import Stop
+from evalwright.processes import Stop
 
 __all__ = [
     "Inputs",
@@ -21,6 +22,7 @@ __all__ = [
     "lease_state",
     "live_cases",
     "make_plan",
+    "recover",
     "resume_run",
     "run_suite",
     "select_cases",

@@ -51,16 +51,19 @@ def create_run(
     with disk_errors(layout.runs):
         layout.runs.mkdir(parents=True, exist_ok=True)
         aside = Path(tempfile.mkdtemp(dir=layout.runs, prefix=".new-"))
+    run = RunDirectory(aside)
+    lease: Lease | None = None
     try:
-        run = RunDirectory(aside)
+        lease = Lease.take(run, request.settings.reservation_ttl)
         with disk_errors(aside):
             run.cases.mkdir()
             _snapshot(plan, run.snapshot)
             write_document(run.run_json, _record(request, plan, inputs, identity, run_id, experiment))
-        lease = Lease.take(run, request.settings.reservation_ttl)
         return _settle(lease, layout.run(run_id), replace=request.replace)
     except BaseException:
         remove_tree(aside, inside=layout.runs)
+        if lease:
+            lease.release()
         raise
 
 

@@ -9,63 +9,92 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evalwright.coordinate.attempts import Attempts
 from evalwright.coordinate.create import created_timestamp
-from evalwright.coordinate.inputs import Inputs
+from evalwright.coordinate.delivery import Delivery
 from evalwright.coordinate.lease import Lease
 from evalwright.coordinate.plan import Plan
-from evalwright.coordinate.stop import Stop
-from evalwright.errors import DiskFull, Interrupted
+from evalwright.errors import DiskFull, Interrupted, StoreError, WorkerRefused
 from evalwright.hooks import Observers
 from evalwright.interfaces import Job, Outcome, Queue
 from evalwright.ledger import Event, Ledger
 from evalwright.model import Case, TrialSpec
-from evalwright.processes import current_process
-from evalwright.rundir import Layout, RunDirectory, disk_errors, write_document
+from evalwright.processes import Stop, current_process
+from evalwright.rundir import Layout, RunDirectory, disk_errors
 from evalwright.worker import write_failure
-from evalwright.workspace import remove_tree
 
 __all__ = ["Engine"]
 
 POLL_SECONDS = 0.5
+RETRY_POLL_SECONDS = 0.05
 STOP_SECONDS = 30.0
+SILENCE_SECONDS = 2 * 3600.0
+FINISHED_KEYS = ("attempt", "status", "fault", "seal", "usage", "duration_ms", "error")
 Warn = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """An attempt whose outcome is awaited; one that says nothing until ``give_up`` is lost."""
+
+    case: Case
+    spec: TrialSpec
+    give_up: float
 
 
 @dataclass(kw_only=True)
 class Engine:
-    """One run in progress. Only this object writes the run's ledger and its ``state.json`` files; one thread drives it."""
+    """One run in progress. Only this object writes the run's ledger and moves evidence into place; one thread drives it.
+
+    An attempt's first outcome counts as long as no newer attempt was begun; whatever comes later is only logged.
+    """
 
     run: RunDirectory
     layout: Layout
     plan: Plan
-    inputs: Inputs
+    delivery: Delivery
     queue: Queue[Any]
     ledger: Ledger
     lease: Lease
     observers: Observers
     stop: Stop
-    lock: str
-    jobs: int
+    width: int
     warn: Warn
     environment: Mapping[str, str]
-    attempts: dict[str, int] = field(default_factory=dict[str, int])
-    _flying: dict[str, tuple[Case, TrialSpec]] = field(default_factory=dict[str, tuple[Case, TrialSpec]])
+    attempts: Attempts
+    _flying: dict[str, Flight] = field(default_factory=dict[str, Flight])
+    _early: list[Outcome] = field(default_factory=list[Outcome])
+    _late: set[str] = field(default_factory=set[str])
+
+    def adopt(self, cases: Sequence[Case]) -> set[str]:
+        """Take over what a dead coordinator left in the queue, and return the ids of the cases that are in flight now.
+
+        Jobs of older attempts are ended, and have ended when this returns.
+        """
+        current = {f"{self.run.path.name}/{case.id}/{self.attempts.last(case.id)}": case for case in cases}
+        held = set(self.queue.attach(self.run.path.name))
+        for key in held & current.keys():
+            case = current[key]
+            self._launch(key, case, self.delivery.spec(case, self.attempts.last(case.id), self.attempts.spoiled(case.id)))
+        self._end(held - current.keys())
+        return {flight.case.id for flight in self._flying.values()}
 
     def carry_out(self, cases: Sequence[Case]) -> None:
         """Run every trial to its end.
 
-        Raises ``Interrupted`` when the user stopped it and ``DiskFull`` when there is no room: what was done is kept, what
-        was cut will run again on resume.
+        Raises ``Interrupted`` when the user stopped it, ``DiskFull`` when there is no room and ``WorkerRefused`` when workers
+        have other plugins: what was done is kept, what was cut will run again on resume.
         """
         waiting = deque(cases)
         try:
-            while waiting or self._flying:
+            while waiting or self._flying or self.attempts:
                 if self.stop.requested:
                     self._interrupt(len(waiting))
                 self._fill(waiting)
                 self.lease.beat()
-                self._take(self.queue.poll(POLL_SECONDS))
-        except DiskFull:
+                self._settle(self._take(self._outcomes()))
+                self._give_up()
+        except (DiskFull, WorkerRefused):
             self._cut()
             raise
 
@@ -79,88 +108,137 @@ class Engine:
         with disk_errors(self.ledger.path):
             self.ledger.commit()
 
+    def _outcomes(self) -> Sequence[Outcome]:
+        if self._early:
+            early, self._early = self._early, []
+            return early
+        return self.queue.poll(RETRY_POLL_SECONDS if self.attempts else POLL_SECONDS)
+
     def _fill(self, waiting: deque[Case]) -> None:
         jobs: list[Job] = []
-        started: list[tuple[Event, Case, int]] = []
-        while waiting and len(self._flying) < self.jobs:
-            case = waiting.popleft()
-            attempt = self.attempts[case.id] = self.attempts.get(case.id, 0) + 1
-            spec = self._spec(case, attempt)
-            key = f"{spec.run_id}/{case.id}/{attempt}"
-            data = {"case": case.id, "attempt": attempt, **current_process().as_json()}
-            started.append((self.emit("TRIAL_ATTEMPT", data), case, attempt))
-            self._flying[key] = (case, spec)
-            jobs.append(Job(key=key, spec=spec.to_bytes(), lock=self.lock, bundle=self.run.case(case.id)))
+        started: list[tuple[Event, TrialSpec]] = []
+        while len(self._flying) < self.width and (case := self.attempts.due() or (waiting.popleft() if waiting else None)):
+            spec = self.delivery.spec(case, self.attempts.begin(case.id), self.attempts.spoiled(case.id))
+            job = self.delivery.job(spec)
+            data = {"case": case.id, "attempt": spec.attempt, **current_process().as_json()}
+            started.append((self.emit("TRIAL_ATTEMPT", data), spec))
+            self._launch(job.key, case, spec)
+            jobs.append(job)
         if jobs:
             self.queue.submit(jobs)
-        for event, case, attempt in started:
-            self.observers.call("trial_started", event=event, case=case.id, attempt=attempt)
+        for event, spec in started:
+            self.observers.call("trial_started", event=event, case=spec.case_id, attempt=spec.attempt)
 
-    def _spec(self, case: Case, attempt: int) -> TrialSpec:
-        return self.plan.spec(
-            case,
-            attempt,
-            run_id=self.run.path.name,
-            inputs=self.inputs,
-            store=self.layout.store.resolve(),
-            snapshot=self.run.snapshot.resolve(),
-        )
+    def _launch(self, key: str, case: Case, spec: TrialSpec) -> None:
+        self._flying[key] = Flight(case, spec, time.monotonic() + spec.timeout + SILENCE_SECONDS)
 
-    def _take(self, outcomes: Sequence[Outcome]) -> None:
-        """Record what ended: all in one commit, then told to the observers."""
-        finished: list[tuple[Event, Case, str]] = []
+    def _take(self, outcomes: Sequence[Outcome]) -> list[tuple[Event, Case]]:
+        """Write down what ended, and return the trials whose result will count once that is durable."""
+        finished: list[tuple[Event, Case]] = []
         for outcome in outcomes:
-            case, spec = self._flying.pop(outcome.key, (None, None))
-            if case is None or spec is None or outcome.ended == "canceled":
+            flight = self._flying.pop(outcome.key, None)
+            if flight is None:
+                self._log_late(outcome)
                 continue
-            result = self._result(outcome, spec)
+            result = self._result(outcome, flight.spec)
+            case = flight.case
+            data = {"case": case.id, **{key: result.get(key) for key in FINISHED_KEYS}}
+            seconds = self.attempts.backoff(case.id, result)
+            if seconds is not None:
+                self.emit("TRIAL_RETRIED", data | {"retry_in_seconds": seconds})
+                self.attempts.again(case, data, seconds)
+                self.delivery.discard(case.id, flight.spec.attempt)
+                continue
+            self._accept(outcome, flight.spec, result, data)
             for warning in result.get("warnings", ()):
                 self.warn(warning["code"], f"{case.id}: {warning['message']}")
-            data = {"case": case.id, **{key: result.get(key) for key in FINISHED_KEYS}}
-            finished.append((self.emit("TRIAL_FINISHED", data), case, result["status"]))
+            finished.append((self.emit("TRIAL_FINISHED", data), case))
+        return finished
+
+    def _settle(self, finished: Sequence[tuple[Event, Case]]) -> None:
+        """Make the results durable, all in one commit; from then on they count, and the observers hear of them."""
         if not finished:
             return
         self.commit()
-        for event, case, status in finished:
-            self._mark(case.id, status)
-            self.observers.call("trial_finished", event=event, case=case.id, status=status)
+        for event, case in finished:
+            self.observers.call("trial_finished", event=event, case=case.id, status=event["data"]["status"])
+
+    def _accept(self, outcome: Outcome, spec: TrialSpec, result: dict[str, Any], data: dict[str, Any]) -> None:
+        """Put the evidence in its place; one that is not what was sealed makes the trial an error."""
+        if outcome.ended == "done":
+            try:
+                self.delivery.fetch(spec, outcome, str(result.get("seal")))
+            except StoreError as error:
+                result |= self._failure(spec, error.message, kind="bundle_lost")
+                data |= {key: result.get(key) for key in FINISHED_KEYS}
+        state = {"id": spec.case_id, "status": result["status"], "completed_ts": created_timestamp(self.environment)}
+        self.delivery.settle(spec, state)
 
     def _result(self, outcome: Outcome, spec: TrialSpec) -> dict[str, Any]:
+        """Return what the worker found out, or the failure that stands for a trial without a result."""
+        if outcome.ended == "refused":
+            raise WorkerRefused(
+                f"the worker {outcome.worker} refused {outcome.key}: {outcome.reason}",
+                hint="install the same versions of evalwright and its plugins there, then resume the run",
+            )
         if outcome.ended == "done" and outcome.result is not None:
             result: dict[str, Any] = json.loads(outcome.result)
             return result
         reason = outcome.reason or f"the worker {outcome.worker} answered {outcome.ended}"
         if reason.startswith(DiskFull.code):
             raise DiskFull(reason, hint="free space; what was written is kept, and the run can be resumed")
-        bundle = self.run.case(spec.case_id)
-        remove_tree(bundle, inside=self.run.cases)
-        return write_failure(spec, bundle, reason)
+        return self._failure(spec, reason, kind="worker_lost", transient=outcome.transient)
 
-    def _mark(self, case_id: str, status: str) -> None:
-        record = {"id": case_id, "status": status, "completed_ts": created_timestamp(self.environment)}
-        write_document(self.run.case(case_id) / "state.json", record)
+    def _failure(self, spec: TrialSpec, reason: str, *, kind: str, transient: bool = False) -> dict[str, Any]:
+        self.delivery.discard(spec.case_id, spec.attempt)
+        bundle = self.run.attempt(spec.case_id, spec.attempt)
+        return write_failure(spec, bundle, reason, store=self.delivery.store, kind=kind, transient=transient)
+
+    def _log_late(self, outcome: Outcome) -> None:
+        """Keep what the late result of an older attempt cost; its score never counts. A repeated outcome is nothing new."""
+        _, case_id, number = outcome.key.rsplit("/", 2)
+        attempt = int(number)
+        known = attempt in (self.attempts.last(case_id), *(row["attempt"] for row in self.attempts.spoiled(case_id)))
+        if outcome.ended != "done" or outcome.result is None or known or outcome.key in self._late:
+            return
+        self._late.add(outcome.key)
+        usage = json.loads(outcome.result).get("usage")
+        self.emit("TRIAL_LATE", {"case": case_id, "attempt": attempt, "worker": outcome.worker, "usage": usage})
+        self.delivery.discard(case_id, attempt)
+
+    def _give_up(self) -> None:
+        """Count jobs as lost of which the queue has said nothing for hours after their time limit."""
+        now = time.monotonic()
+        for key in [key for key, flight in self._flying.items() if now > flight.give_up]:
+            self.queue.cancel([key])
+            self._settle(self._take([Outcome(key=key, ended="lost", worker="", reason="the queue never said how it ended")]))
 
     def _interrupt(self, waiting: int) -> None:
-        canceled = [case.id for case, _ in self._flying.values()]
-        cut = len(canceled)
+        canceled = [flight.case.id for flight in self._flying.values()]
+        left = waiting + len(self.attempts)
         self._cut()
-        event = self.emit("RUN_INTERRUPTED", {"canceled": canceled, "waiting": waiting})
+        event = self.emit("RUN_INTERRUPTED", {"canceled": canceled, "waiting": left})
         self.commit()
         self.observers.call("run_interrupted", event=event)
-        total = len(self.plan.cases)
+        total, cut = len(self.plan.cases), len(canceled)
         raise Interrupted(
-            f"Stopped. {total - waiting - cut} of {total} trials are kept, {cut} were cut and will run again.",
+            f"Stopped. {total - left - cut} of {total} trials are kept, {cut} were cut and will run again.",
             hint=f"go on with: evalwright run --resume {self.run.path.name}",
         )
 
     def _cut(self) -> None:
         """End every trial in flight; outcomes that were already on their way are dropped, and their trials run again."""
-        self.queue.cancel(list(self._flying))
-        give_up = time.monotonic() + STOP_SECONDS
-        while self._flying and time.monotonic() < give_up:
-            for outcome in self.queue.poll(POLL_SECONDS):
-                self._flying.pop(outcome.key, None)
+        keys = set(self._flying)
         self._flying.clear()
+        self._end(keys)
 
-
-FINISHED_KEYS = ("attempt", "status", "fault", "seal", "usage", "duration_ms", "error")
+    def _end(self, keys: set[str]) -> None:
+        """Cancel jobs and wait until each has ended; what is said of others meanwhile is kept."""
+        if not keys:
+            return
+        self.queue.cancel(keys)
+        give_up = time.monotonic() + STOP_SECONDS
+        while keys and time.monotonic() < give_up:
+            outcomes = self.queue.poll(POLL_SECONDS)
+            self._early += [outcome for outcome in outcomes if outcome.key in self._flying]
+            keys -= {outcome.key for outcome in outcomes}

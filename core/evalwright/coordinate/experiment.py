@@ -11,6 +11,8 @@ from evalwright.rundir import disk_errors, read_object, write_document
 
 __all__ = ["ExperimentRecord"]
 
+PATIENCE_SECONDS = 10.0
+
 
 class ExperimentRecord:
     """``experiment.json`` (arms, suite hash, analysis plan) and ``ledger.jsonl`` (cells, runs, looks)."""
@@ -41,7 +43,10 @@ class ExperimentRecord:
 
     def log(self, type: str, data: Mapping[str, Any]) -> None:
         """Write one durable event."""
-        with disk_errors(self.directory), Ledger(self.directory / "ledger.jsonl", run=self.id) as ledger:
+        with (
+            disk_errors(self.directory),
+            Ledger(self.directory / "ledger.jsonl", run=self.id, patience=PATIENCE_SECONDS) as ledger,
+        ):
             ledger.append(type, data)
             ledger.commit()
 

@@ -9,13 +9,17 @@ from typing import Any
 
 from evalwright.canonical import digest_bytes, digest_json
 from evalwright.coordinate.engine import Engine
+from evalwright.interfaces import Deadline
 from evalwright.report import Projection, markdown_report, project, status_counts
-from evalwright.rundir import RunDirectory, append_summary, disk_errors, read_object, write_text
+from evalwright.rundir import Layout, RunDirectory, append_summary, disk_errors, read_object, write_text
 from evalwright.rundir.bundle import is_deterministic
 from evalwright.rundir.documents import render
+from evalwright.workspace import digest_file, remove_tree
 
-__all__ = ["finalise", "manifest_of"]
+__all__ = ["finalise", "manifest_of", "publish", "tidy"]
 
+CLOSE_SECONDS = 30.0
+MANIFEST_ASIDE = ".manifest.json.new"
 ARTIFACTS = {
     "input": "input.json",
     "output": "output.txt",
@@ -31,9 +35,11 @@ ARTIFACTS = {
 def finalise(engine: Engine) -> Projection:
     """Write the manifest and everything that follows from it; return the run's verdicts."""
     run = engine.run
+    engine.queue.close(Deadline.after(CLOSE_SECONDS))
+    tidy(run)
     manifest = manifest_of(run, [case.id for case in engine.plan.cases])
     content = render(manifest).encode()
-    aside = run.manifest.with_name(".manifest.json.new")
+    aside = run.manifest.with_name(MANIFEST_ASIDE)
     with disk_errors(aside):
         aside.write_bytes(content)
         _sync_file_system(run)
@@ -42,12 +48,26 @@ def finalise(engine: Engine) -> Projection:
     engine.commit()
     with disk_errors(run.manifest):
         os.replace(aside, run.manifest)
-    report = project(run)
-    write_text(run.report, markdown_report(report))
-    summary = {"run_id": run.path.name, "manifest_digest": digest_bytes(content), "report_hash": report.report_hash}
-    append_summary(engine.layout.index, summary | {"run": report.summary | {"suite": report.suite}})
+    report = publish(run, engine.layout)
     engine.observers.call("run_finished", event=event, status_counts=report.counts)
     return report
+
+
+def publish(run: RunDirectory, layout: Layout) -> Projection:
+    """Write the report and the index line of a run that has its manifest; return its verdicts."""
+    report = project(run)
+    summary = {"run_id": run.path.name, "manifest_digest": digest_file(run.manifest), "report_hash": report.report_hash}
+    append_summary(layout.index, summary | {"run": report.summary | {"suite": report.suite}})
+    write_text(run.report, markdown_report(report))
+    return report
+
+
+def tidy(run: RunDirectory) -> None:
+    """Remove what only an unfinished run needs."""
+    for directory in (run.attempts, run.queue):
+        remove_tree(directory, inside=run.path)
+    for file in (run.journal, *run.path.glob(".*.json.*"), *run.path.glob("*.new")):
+        file.unlink(missing_ok=True)
 
 
 def manifest_of(run: RunDirectory, case_ids: list[str]) -> dict[str, Any]:

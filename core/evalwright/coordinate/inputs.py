@@ -13,7 +13,7 @@ from evalwright.model import Case, Manifest, Suite
 from evalwright.store import DirectoryStore
 from evalwright.workspace import digest_file
 
-__all__ = ["Inputs", "not_fixture", "take_inputs"]
+__all__ = ["Inputs", "not_fixture", "take_inputs", "without_gold"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +68,14 @@ def not_fixture(suite: Suite) -> Callable[[bytes], bool]:
     """Return what tells whether a path of the suite is left out of its snapshot: fixtures, which the store holds."""
     fixtures = {os.fsencode(str(PurePosixPath(case.workspace))) for case in suite.cases}
     return lambda path: path in fixtures
+
+
+def without_gold(suite: Suite) -> Callable[[bytes], bool]:
+    """Return what tells whether a path of the suite is kept from workers until scoring, or sent by another way."""
+    held = {case.workspace for case in suite.cases} | {suite.cases_file}
+    held |= {path for case in suite.cases for path in (case.hidden, case.gold) if isinstance(path, str)}
+    paths = {os.fsencode(str(PurePosixPath(path))) for path in held}
+    return lambda path: path in paths
 
 
 def _agent_files(suite: Suite, store: DirectoryStore) -> str | None:

@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -49,6 +49,17 @@ class Lease:
             os.close(descriptor)
             raise
         return lease
+
+    @staticmethod
+    @contextlib.contextmanager
+    def locked(run: RunDirectory) -> Generator[None]:
+        """Hold only the lock while the block runs; the record of a former owner stays. Raises ``RunBusy``."""
+        descriptor = os.open(run.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            _lock(descriptor, run, read_reservation(run))
+            yield
+        finally:
+            os.close(descriptor)
 
     def moved(self, run: RunDirectory) -> None:
         """Go on under the directory's new name; the lock is on the directory itself."""

@@ -14,8 +14,9 @@ from evalwright.model import Case, Manifest, PluginTable, Suite, TrialSpec
 from evalwright.registry import Loaded
 from evalwright.settings import Settings
 from evalwright.suite import CheckedSuite
+from evalwright.worker import lock_of
 
-__all__ = ["Plan", "check_requirements", "make_plan", "plugin_lock"]
+__all__ = ["Plan", "check_requirements", "make_plan"]
 
 TELLING_KEYS = frozenset({"diff", "split", "tags"})
 SECRET_KEYS = frozenset({"expect", "hidden", "gold", "human"})
@@ -33,6 +34,7 @@ class Plan:
     keep_workspace: str
     workspaces: Path | None
     queue: str
+    lock: str
     arm: str = "default"
     repeat: int = 1
 
@@ -59,8 +61,8 @@ class Plan:
             "repeat": self.repeat,
         }
 
-    def spec(self, case: Case, attempt: int, *, run_id: str, inputs: Inputs, store: Path, snapshot: Path) -> TrialSpec:
-        """Return the spec of one trial."""
+    def spec(self, case: Case, attempt: int, *, run_id: str, inputs: Inputs, **places: Any) -> TrialSpec:
+        """Return the spec of one trial; ``places`` says how its worker reaches its inputs and what it continues."""
         return TrialSpec(
             run_id=run_id,
             suite=self.suite.name,
@@ -80,9 +82,8 @@ class Plan:
             tables=self.tables,
             timeout=self.timeout if self.timeout is not None else case.timeout or self.suite.agent.timeout,
             keep_workspace=self.keep_workspace,
-            store=str(store),
             workspaces=str(self.workspaces.resolve()) if self.workspaces else None,
-            suite_directory=str(snapshot),
+            **places,
         )
 
     def _view(self, case: Case, run_id: str) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
     registry = checked.registry
     uses = [("runner", suite.runner.use), ("sandbox", sandbox.use), ("queue", queue)]
     uses += [("scorer", entry.table.use) for entry in suite.scorers]
-    used = _preflight(checked, sandbox)
+    used = _preflight(checked, sandbox, queue)
     plugins = tuple(registry.load(kind, use) for kind, use in dict.fromkeys([*uses, *used]))
     check_requirements(suite, plugins, sandbox.use)
     return Plan(
@@ -130,6 +131,7 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
         keep_workspace=settings.keep_workspace,
         workspaces=settings.workspaces,
         queue=queue,
+        lock=lock_of(tables, registry),
     )
 
 
@@ -155,12 +157,7 @@ def check_requirements(suite: Suite, plugins: Sequence[Loaded], sandbox: str) ->
         )
 
 
-def plugin_lock(plugins: Sequence[Loaded], version: str) -> str:
-    """Return the digest of the core's and the plugins' distributions; workers must agree on it."""
-    return digest_json(sorted({f"evalwright {version}", *(f"{p.distribution} {p.version}" for p in plugins)}))
-
-
-def _preflight(checked: CheckedSuite, sandbox: PluginTable) -> list[tuple[str, str]]:
+def _preflight(checked: CheckedSuite, sandbox: PluginTable, queue: str) -> list[tuple[str, str]]:
     """Ask every plugin what would keep it from working, before hours of work depend on it.
 
     Return the kind and reference of every other plugin that one of them will ask for.
@@ -169,6 +166,7 @@ def _preflight(checked: CheckedSuite, sandbox: PluginTable) -> list[tuple[str, s
     plugins = [
         registry.create("runner", suite.runner.use, suite.runner.config, checked.host),
         registry.create("sandbox", sandbox.use, sandbox.config, checked.host),
+        registry.create("queue", queue, {}, checked.host),
         *(scorer for _, scorer in checked.scorers),
     ]
     used: list[tuple[str, str]] = []

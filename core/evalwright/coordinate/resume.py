@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from evalwright.canonical import digest_json
-from evalwright.coordinate.finalise import finalise
+from evalwright.coordinate.engine import Engine
+from evalwright.coordinate.finalise import finalise, publish, tidy
 from evalwright.coordinate.inputs import Inputs
 from evalwright.coordinate.lease import Lease
 from evalwright.coordinate.plan import Plan, make_plan
+from evalwright.coordinate.recover import end_leftovers
 from evalwright.coordinate.request import Selection, select_cases
 from evalwright.coordinate.run import ObserverSource, RunOutcome, Warn, driving
-from evalwright.coordinate.stop import Stop
 from evalwright.errors import RunBusy, RunConflict, RunCorrupt, RunNotFound
 from evalwright.ledger import Event, read_events
 from evalwright.model import Case
-from evalwright.processes import boot_id
-from evalwright.report import project
+from evalwright.processes import Stop, boot_id
+from evalwright.report import Projection, project
 from evalwright.report.projection import OUR_FORMAT
 from evalwright.rundir import Layout, RunDirectory, changed_artifacts, read_object, sealed_digests
 from evalwright.settings import Settings
@@ -46,7 +47,7 @@ def resume_run(
     """
     if run.manifest.is_file():
         warn("W_RESUME_NOTHING_PENDING", "the run is finished")
-        return RunOutcome(run=run, report=project(run), existing=True)
+        return RunOutcome(run=run, report=_completed(run, layout, settings), existing=True)
     record = _record(run)
     lease = Lease.take(run, settings.reservation_ttl)
     try:
@@ -54,33 +55,48 @@ def resume_run(
             raise RunBusy(f"run {run.path.name} was finished by another process just now", hint="ask for its report")
         if lease.reclaimed:
             warn("W_RESERVATION_RECLAIMED", "the run's former owner is gone; its reservation was taken over")
+        end_leftovers(run, warn)
         plan, inputs = _planned(run, record, settings)
         _check_identity(run, record, plan, inputs, DirectoryStore(layout.store))
         events = read_events(run.ledger) if run.ledger.is_file() else []
-        done, pending = _left(run, plan, events, warn)
+        done = _kept(run, events, warn)
     except BaseException:
         lease.release()
         raise
     with driving(lease, layout, plan, inputs, stop, observers, warn, environment, settings) as engine:
-        engine.attempts.update(_attempts(events))
-        event = engine.emit("RUN_RESUMED", {"pending": len(pending), "done": len(done)})
+        engine.attempts.remember(events)
+        pending = [case for case in plan.cases if case.id not in done]
+        flying = engine.adopt(pending)
+        _clear(run, pending, engine, flying)
+        event = engine.emit("RUN_RESUMED", {"pending": len(pending), "done": len(done), "adopted": sorted(flying)})
         engine.commit()
         engine.observers.call("run_resumed", event=event, total=len(plan.cases), done=len(done))
         if not pending:
             warn("W_RESUME_NOTHING_PENDING", "every trial was done; only the manifest was missing")
-        engine.carry_out(pending)
+        engine.carry_out([case for case in pending if case.id not in flying])
         return RunOutcome(run=run, report=finalise(engine))
 
 
-def _left(run: RunDirectory, plan: Plan, events: list[Event], warn: Warn) -> tuple[set[str], list[Case]]:
-    """Return the trials to keep and the cases to run; what was begun of those is removed."""
-    done, redo = _kept(run, events)
-    for case_id in redo:
-        warn("W_TRIAL_REDONE", f"{case_id}: its artifacts did not survive; it runs again")
-    pending = [case for case in plan.cases if case.id not in done]
+def _completed(run: RunDirectory, layout: Layout, settings: Settings) -> Projection:
+    """Return the verdicts of a finished run; what a crash right after its manifest left undone is done now."""
+    if run.report.is_file() and not run.reservation.is_file():
+        return project(run)
+    lease = Lease.take(run, settings.reservation_ttl)
+    try:
+        tidy(run)
+        return publish(run, layout)
+    finally:
+        lease.release()
+
+
+def _clear(run: RunDirectory, pending: Sequence[Case], engine: Engine, flying: Collection[str]) -> None:
+    """Remove what was begun of the trials that will run again."""
+    keep = {run.attempt(case_id, engine.attempts.last(case_id)) for case_id in flying}
     for case in pending:
         remove_tree(run.case(case.id), inside=run.cases)
-    return done, pending
+    for path in run.attempts.iterdir() if run.attempts.is_dir() else ():
+        if path not in keep:
+            remove_tree(path, inside=run.path)
 
 
 def finished_trials(events: list[Event]) -> dict[str, Event]:
@@ -126,8 +142,8 @@ def _check_identity(run: RunDirectory, record: Mapping[str, Any], plan: Plan, in
         )
 
 
-def _kept(run: RunDirectory, events: list[Event]) -> tuple[set[str], list[str]]:
-    """Return the finished trials to keep, and those to do again because their bundle is not what was sealed.
+def _kept(run: RunDirectory, events: list[Event], warn: Warn) -> set[str]:
+    """Return the finished trials to keep; those whose bundle is not what was sealed run again, with a warning.
 
     All bundles are verified when the machine was restarted since, the seal alone otherwise.
     """
@@ -135,7 +151,6 @@ def _kept(run: RunDirectory, events: list[Event]) -> tuple[set[str], list[str]]:
         event["data"].get("boot_id") not in (None, boot_id()) for event in events if event["type"] == "TRIAL_ATTEMPT"
     )
     kept: set[str] = set()
-    redo: list[str] = []
     for case_id, event in finished_trials(events).items():
         directory = run.case(case_id)
         whole = _seal(run, case_id) == event["data"].get("seal")
@@ -144,8 +159,8 @@ def _kept(run: RunDirectory, events: list[Event]) -> tuple[set[str], list[str]]:
         if whole:
             kept.add(case_id)
         else:
-            redo.append(case_id)
-    return kept, redo
+            warn("W_TRIAL_REDONE", f"{case_id}: its artifacts did not survive; it runs again")
+    return kept
 
 
 def _seal(run: RunDirectory, case_id: str) -> str | None:
@@ -153,7 +168,3 @@ def _seal(run: RunDirectory, case_id: str) -> str | None:
         return digest_file(run.case(case_id) / "bundle.json")
     except OSError:
         return None
-
-
-def _attempts(events: list[Event]) -> dict[str, int]:
-    return {e["data"]["case"]: e["data"]["attempt"] for e in events if e["type"] == "TRIAL_ATTEMPT"}

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evalwright import __version__
+from evalwright.coordinate.attempts import Attempts
 from evalwright.coordinate.create import create_run, created_timestamp, default_run_id
+from evalwright.coordinate.delivery import Delivery
 from evalwright.coordinate.engine import Engine
 from evalwright.coordinate.experiment import ExperimentRecord
 from evalwright.coordinate.finalise import finalise
 from evalwright.coordinate.inputs import Inputs, take_inputs
 from evalwright.coordinate.lease import Lease, lease_state
-from evalwright.coordinate.plan import Plan, make_plan, plugin_lock
+from evalwright.coordinate.plan import Plan, make_plan
 from evalwright.coordinate.request import RunRequest, select_cases
-from evalwright.coordinate.stop import Stop
 from evalwright.errors import RunBusy, RunConflict
 from evalwright.hooks import Observers
-from evalwright.interfaces import Deadline
+from evalwright.interfaces import Deadline, Queue, QueueRun
 from evalwright.ledger import Ledger
+from evalwright.processes import Stop
+from evalwright.redaction import credential_names
 from evalwright.registry import PluginHost, Registry
 from evalwright.report import Projection, project
 from evalwright.rundir import Layout, RunDirectory, check_id, disk_errors, read_object
@@ -30,6 +33,8 @@ from evalwright.worker import shut_down
 
 __all__ = ["RunOutcome", "driving", "run_suite"]
 
+START_SECONDS = 600.0
+CLOSE_SECONDS = 30.0
 Warn = Callable[[str, str], None]
 ObserverSource = Callable[[Callable[[str], None]], Observers]
 UNSANDBOXED = "the runner and its commands run as you, with your files and network; choose a sandbox to isolate them"
@@ -104,29 +109,39 @@ def driving(
     """Give the engine of a leased run; queue, plugins, ledger and lease are closed after the block, however it ends."""
     run = lease.run
     registry = Registry(Path())
-    queue = registry.create("queue", plan.queue, {}, PluginHost(registry))
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(lease.release)
+        queue: Queue[Any] = registry.create("queue", plan.queue, {}, PluginHost(registry))
         ledger = cleanup.enter_context(Ledger(run.ledger, run=run.path.name))
         if ledger.repaired:
             warn("W_LEDGER_TAIL_REPAIRED", "the ledger's last line was cut off; it was moved to ledger.jsonl.torn")
         cleanup.callback(shut_down)
-        cleanup.callback(queue.close, Deadline.after(30))
+        cleanup.callback(lambda: queue.close(Deadline.after(CLOSE_SECONDS)))
+        width = settings.width
+        queue.start(Deadline.after(START_SECONDS))
+        queue.open(_queue_run(run, plan, width, os.environ))
         yield Engine(
             run=run,
             layout=layout,
             plan=plan,
-            inputs=inputs,
+            delivery=Delivery(run, layout, plan, inputs, queue.store()),
             queue=queue,
             ledger=ledger,
             lease=lease,
             observers=observers(lambda message: warn("W_PLUGIN_BROKEN", message)),
             stop=stop,
-            lock=plugin_lock(plan.plugins, __version__),
-            jobs=settings.jobs,
+            width=width,
             warn=warn,
             environment=environment,
+            attempts=Attempts(plan.suite.retry),
         )
+
+
+def _queue_run(run: RunDirectory, plan: Plan, width: int, environment: Mapping[str, str]) -> QueueRun:
+    """Return what the queue may know. Workers need the credentials too, since they take them out of what they keep."""
+    agent = plan.suite.agent
+    names = {*agent.env_allowlist, *agent.redact_env_values, *credential_names(environment)}
+    return QueueRun(run_id=run.path.name, directory=run.queue.resolve(), width=width, environment=sorted(names))
 
 
 def _existing(run: RunDirectory, identity: Mapping[str, Any]) -> RunOutcome | None:
@@ -161,7 +176,7 @@ def _record_experiment(request: RunRequest, plan: Plan, identity: Mapping[str, A
                 "suite": {key: identity[key] for key in ("suite_name", "suite_hash", "fixtures_hash", "hidden_hash")},
                 "arms": {plan.arm: {"tables": dict(plan.tables), "arm_digest": identity["arm_digest"]}},
                 "primary": plan.suite.primary,
-                "plugin_lock": plugin_lock(plan.plugins, __version__),
+                "plugin_lock": plan.lock,
             }
         )
     cells = {"arm": plan.arm, "repeat": plan.repeat, "cases": len(plan.cases), "run_id": run_id}

@@ -18,7 +18,7 @@ from evalwright.interfaces.judge import Judge, JudgeReply, JudgeRequest
 from evalwright.interfaces.local import Killable, LocalSession
 from evalwright.interfaces.output import BoundedOutput, OutputSink
 from evalwright.interfaces.plugin import API, Deadline, Host, Plugin, Problem
-from evalwright.interfaces.queue import Beat, Job, Outcome, Queue
+from evalwright.interfaces.queue import Beat, Job, Outcome, Queue, QueueRun
 from evalwright.interfaces.runner import Runner, RunnerContext
 from evalwright.interfaces.sandbox import Command, Mount, Sandbox, SandboxRequest, Session
 from evalwright.interfaces.scorer import ScoreContext, Scorer
@@ -50,6 +50,7 @@ __all__ = [
     "Plugin",
     "Problem",
     "Queue",
+    "QueueRun",
     "RunView",
     "Runner",
     "RunnerContext",

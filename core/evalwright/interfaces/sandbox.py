@@ -28,7 +28,8 @@ class Command:
     whole environment. ``cwd`` is a path as the session sees it, inside the workspace or the exchange directory; ``None``
     is the workspace. ``stdin`` is delivered and then closed; ``None`` reads as empty. ``timeout`` in seconds, ``None`` for
     none; ``grace`` is the time between TERM and KILL. ``capture`` makes the sink of each stream. ``canceled`` is asked
-    several times a second; once it says yes the command is killed.
+    several times a second; once it says yes the command is killed. ``on_start`` is told the process ids of the command and
+    of what supervises it, where they are processes of this host.
     """
 
     argv: Sequence[str]
@@ -41,6 +42,7 @@ class Command:
     capture: Callable[[], OutputSink] | None = None
     on_output: Callable[[Literal["stdout", "stderr"], bytes], None] | None = None
     canceled: Callable[[], bool] | None = None
+    on_start: Callable[[Sequence[int]], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from evalwright.model.suite import (
     AgentTable,
     Case,
     PluginTable,
+    Retry,
     ScorerEntry,
     Suite,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "Manifest",
     "Output",
     "PluginTable",
+    "Retry",
     "RunnerResult",
     "Score",
     "ScoredTrial",

@@ -36,7 +36,8 @@ class Completed:
     """How one command ended.
 
     ``exit_code`` is negative for a death by signal (``-9``), as Python's own ``subprocess`` has it, and ``None`` when the
-    command was cut (``timed_out``, ``canceled``) or never started (``spawn_error``). ``duration`` is in seconds.
+    command was cut (``timed_out``, ``canceled``) or never started (``spawn_error``, and ``spawn_errno`` where the system
+    gave a number). ``duration`` is in seconds.
     ``limit`` names the resource limit that ended it; ``leaked_processes`` counts what it left running and was killed.
     """
 
@@ -45,6 +46,7 @@ class Completed:
     timed_out: bool = False
     canceled: bool = False
     spawn_error: str | None = None
+    spawn_errno: int | None = None
     limit: str | None = None
     duration: float = 0.0
     stdout: Output = field(default_factory=Output)

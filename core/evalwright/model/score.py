@@ -17,7 +17,8 @@ Finding = Mapping[str, Any]
 class Score:
     """One scorer's result. ``score`` is finite and in [0, 1]; ``label`` defaults to ``pass`` or ``fail``.
 
-    ``error`` marks a scorer that could not judge: the trial becomes ``error``, never ``fail``.
+    ``error`` marks a scorer that could not judge: the trial becomes ``error``, never ``fail``; ``transient`` says that it may
+    be able to in another attempt.
     ``metrics`` are finite numbers of any range for comparison and reports.
     """
 
@@ -27,6 +28,7 @@ class Score:
     findings: tuple[Finding, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
     error: bool = False
+    transient: bool = False
 
     @staticmethod
     def passed(**fields: Any) -> Score:
@@ -44,9 +46,9 @@ class Score:
         return Score(ok=not findings, score=0.0 if findings else 1.0, findings=findings)
 
     @staticmethod
-    def broken(why: str) -> Score:
+    def broken(why: str, *, transient: bool = False) -> Score:
         """Return the result of a scorer that could not judge."""
-        return Score(ok=False, score=0.0, label="error", findings=({"why": why},), error=True)
+        return Score(ok=False, score=0.0, label="error", findings=({"why": why},), error=True, transient=transient)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -18,6 +18,9 @@ class TrialSpec:
     which is opened only after every process of the agent is dead. ``tables`` holds the resolved plugin tables
     (``runner``, ``agent``, ``sandbox``, ``scorers``); environment variables appear by name only. ``store`` is the content
     store's path where workers share a file system, else ``None``; ``workspaces`` where the user wants trials to live.
+    ``suite_directory`` is the suite's snapshot where workers can read it; elsewhere ``suite_tree`` names the suite without
+    fixtures and gold. ``former_attempts`` are the rows of attempts that were retried, for the record. ``journal`` is the
+    file that names every process started for the run.
     """
 
     schema_version: int = 1
@@ -43,6 +46,9 @@ class TrialSpec:
     store: str | None = None
     workspaces: str | None = None
     suite_directory: str | None = None
+    suite_tree: str | None = None
+    former_attempts: Sequence[Mapping[str, Any]] = ()
+    journal: str | None = None
 
     def to_bytes(self) -> bytes:
         """Return the spec as UTF-8 JSON."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BUILTIN_SCORERS", "AgentTable", "Case", "PluginTable", "ScorerEntry", "Suite"]
+__all__ = ["BUILTIN_SCORERS", "AgentTable", "Case", "PluginTable", "Retry", "ScorerEntry", "Suite"]
 
 BUILTIN_SCORERS = (
     "contains",
@@ -84,6 +84,14 @@ class AgentTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """How often an attempt that the infrastructure spoiled is made again; the wait doubles with each, in seconds."""
+
+    infrastructure: int = 0
+    backoff: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One task. ``record`` is the case exactly as written, with its id; ``line`` where it stands in the cases file."""
 
@@ -115,6 +123,7 @@ class Suite:
     sandbox: PluginTable
     scorers: tuple[ScorerEntry, ...]
     requires: tuple[str, ...] = ()
+    retry: Retry = Retry()
     primary: str | None = None
     acknowledged: bool = False
     cases_file: str = "cases.jsonl"

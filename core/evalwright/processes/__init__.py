@@ -5,5 +5,17 @@ Linux only. Every command runs in a session of its own under a supervisor that e
 
 from evalwright.processes._client import Process, Supervisor
 from evalwright.processes.identity import ProcessIdentity, boot_id, current_process
+from evalwright.processes.journal import ProcessJournal, end_strays, living_strays
+from evalwright.processes.stop import Stop
 
-__all__ = ["Process", "ProcessIdentity", "Supervisor", "boot_id", "current_process"]
+__all__ = [
+    "Process",
+    "ProcessIdentity",
+    "ProcessJournal",
+    "Stop",
+    "Supervisor",
+    "boot_id",
+    "current_process",
+    "end_strays",
+    "living_strays",
+]

@@ -252,6 +252,8 @@ class Process:
             self._lost = True
         elif "supervisor" in record:
             self._supervisor_pid, self._command_pid = record["supervisor"], record["command"]
+            if self._command.on_start:
+                self._command.on_start((record["supervisor"], record["command"]))
         else:
             self._report = record
 
@@ -307,6 +309,7 @@ class Process:
             timed_out=report["timed_out"],
             canceled=report["canceled"],
             spawn_error=spawn_error,
+            spawn_errno=report.get("spawn_errno"),
             limit=SIGNAL_LIMITS.get(signal.Signals(ended_by)) if ended_by in set(signal.Signals) else None,
             duration=report["duration"],
             stdout=self._sinks["stdout"].finish(),

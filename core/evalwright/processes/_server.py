@@ -172,7 +172,9 @@ class Supervisor:
         with open(reader, "rb") as file:
             problem = file.read()
         if problem:
-            self.report["spawn_error"] = problem.decode("utf-8", "replace")[:MAX_ERROR]
+            number, _, text = problem.partition(b" ")
+            self.report["spawn_error"] = text.decode("utf-8", "replace")[:MAX_ERROR]
+            self.report["spawn_errno"] = int(number)
         return child
 
     def run(self) -> None:
@@ -239,7 +241,8 @@ def become_command(request: dict[str, Any], stdio: list[int], writer: int) -> No
             resource.setrlimit(LIMITS[name], (value, value + 1 if name == "cpu_seconds" else value))
         os.execvpe(request["argv"][0], request["argv"], request["env"])
     except BaseException as error:
-        os.write(writer, str(error).encode("utf-8", "replace")[:MAX_ERROR])
+        number = getattr(error, "errno", None) or 0
+        os.write(writer, f"{number} {error}".encode("utf-8", "replace")[:MAX_ERROR])
     os._exit(127)
 
 

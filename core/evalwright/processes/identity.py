@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ProcessIdentity", "boot_id", "current_process", "parent_of", "session_of", "state_of"]
+__all__ = ["ProcessIdentity", "boot_id", "current_process", "identity_of", "parent_of", "session_of", "state_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,11 @@ class ProcessIdentity:
         """Tell whether exactly this process still runs here."""
         return self.local and self.boot_id == boot_id() and _start_time(self.pid) == self.start_time
 
+    @property
+    def ended(self) -> bool:
+        """Tell whether it ended in this boot of this host and no other process has its pid, so its session may still live."""
+        return self.local and self.boot_id == boot_id() and _start_time(self.pid) is None
+
 
 def current_process() -> ProcessIdentity:
     """Return the identity of the calling process."""
@@ -52,6 +58,15 @@ def current_process() -> ProcessIdentity:
     return ProcessIdentity(pid=pid, start_time=_start_time(pid) or 0, boot_id=boot_id(), host=socket.gethostname())
 
 
+def identity_of(pid: int) -> ProcessIdentity | None:
+    """Return the identity of a living process of this host, ``None`` for one that is gone."""
+    started = _start_time(pid)
+    if started is None:
+        return None
+    return ProcessIdentity(pid=pid, start_time=started, boot_id=boot_id(), host=socket.gethostname())
+
+
+@functools.cache
 def boot_id() -> str:
     """Return the kernel's id of the present boot, or an empty string where there is none."""
     try:

@@ -7,11 +7,12 @@ import ctypes
 import os
 import signal
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from evalwright.processes.identity import parent_of, session_of
+from evalwright.processes.identity import ProcessIdentity, parent_of, session_of
 
-__all__ = ["become_subreaper", "end_orphans"]
+__all__ = ["become_subreaper", "end_orphans", "end_trees", "living_trees"]
 
 PR_SET_CHILD_SUBREAPER = 36
 PASSES = 50
@@ -28,10 +29,49 @@ def end_orphans(leader: int | None) -> None:
 
     Children in this process's own session were started by the host program and are left alone, as are fork servers.
     """
+    ours = os.getsid(0)
+
+    def orphan(pid: int, parent: int) -> bool:
+        session = session_of(pid)
+        adopted = parent == os.getpid() and session not in (None, ours) and not _is_server(pid)
+        return (leader is not None and session == leader) or adopted
+
+    _end(orphan)
+
+
+def end_trees(identities: Sequence[ProcessIdentity], places: Sequence[Path]) -> int:
+    """Kill what :func:`living_trees` finds until nothing is left, and return how many processes that were."""
+    return _end(_strays(identities, places))
+
+
+def living_trees(identities: Sequence[ProcessIdentity], places: Sequence[Path]) -> list[int]:
+    """Return recorded processes that still live, their sessions and descendants, and whatever works in one of ``places``.
+
+    This process and its ancestors are never among them.
+    """
+    return _matching(_strays(identities, places))
+
+
+def _strays(identities: Sequence[ProcessIdentity], places: Sequence[Path]) -> Callable[[int, int], bool]:
+    leaders = {identity.pid for identity in identities if identity.alive}
+    sessions = leaders | {identity.pid for identity in identities if identity.ended}
+    marks = [os.fsencode(place) for place in places]
+    spared = _lineage()
+
+    def stray(pid: int, _parent: int) -> bool:
+        return pid not in spared and (pid in leaders or session_of(pid) in sessions or _works_in(pid, marks))
+
+    return stray
+
+
+def _end(wanted: Callable[[int, int], bool]) -> int:
+    """Kill every process that ``wanted`` says yes to, and its tree, until none is left; return how many there were."""
+    killed: set[int] = set()
     for _ in range(PASSES):
-        found = _orphans(leader)
+        found = _matching(wanted)
         if not found:
-            return
+            break
+        killed.update(found)
         for pid in found:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -39,21 +79,36 @@ def end_orphans(leader: int | None) -> None:
         for pid in found:
             with contextlib.suppress(OSError):
                 os.waitpid(pid, os.WNOHANG)
+    return len(killed)
 
 
-def _orphans(leader: int | None) -> list[int]:
-    ours = os.getsid(0)
+def _matching(wanted: Callable[[int, int], bool]) -> list[int]:
     parents: dict[int, int] = {}
-    found: list[int] = []
     for name in os.listdir("/proc"):
         if name.isdigit() and (parent := parent_of(int(name))) is not None:
             parents[int(name)] = parent
-    for pid in parents:
-        session = session_of(pid)
-        adopted = parents[pid] == os.getpid() and session not in (None, ours) and not _is_server(pid)
-        if (leader is not None and session == leader) or adopted:
-            found.append(pid)
-    return found + [pid for pid in parents if _below(pid, parents, set(found))]
+    found = {pid for pid, parent in parents.items() if wanted(pid, parent)}
+    return [*found, *(pid for pid in parents if pid not in found and _below(pid, parents, found))]
+
+
+def _works_in(pid: int, marks: Sequence[bytes]) -> bool:
+    """Tell whether a process's working directory or environment names one of these directories."""
+    known = b""
+    with contextlib.suppress(OSError):
+        known += os.fsencode(os.readlink(f"/proc/{pid}/cwd")) + b"\0"
+    with contextlib.suppress(OSError):
+        known += Path(f"/proc/{pid}/environ").read_bytes()
+    return any(mark in known for mark in marks)
+
+
+def _lineage() -> set[int]:
+    """Return this process and its ancestors."""
+    found: set[int] = set()
+    pid: int | None = os.getpid()
+    while pid and pid not in found:
+        found.add(pid)
+        pid = parent_of(pid)
+    return found
 
 
 def _is_server(pid: int) -> bool:

@@ -3,13 +3,14 @@
 from evalwright.rundir.bundle import DETERMINISTIC, BundleWriter, changed_artifacts, sealed_digests
 from evalwright.rundir.documents import disk_errors, read_document, read_object, write_document, write_text
 from evalwright.rundir.index import append_summary, read_summaries
-from evalwright.rundir.layout import Layout, RunDirectory, check_id, find_run, is_experiment, runs_in
+from evalwright.rundir.layout import Layout, RunDirectory, abandoned, check_id, find_run, is_experiment, runs_in
 
 __all__ = [
     "DETERMINISTIC",
     "BundleWriter",
     "Layout",
     "RunDirectory",
+    "abandoned",
     "append_summary",
     "changed_artifacts",
     "check_id",

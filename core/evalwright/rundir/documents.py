@@ -16,7 +16,7 @@ from evalwright.errors import DiskFull, RunCorrupt
 
 __all__ = ["disk_errors", "read_document", "read_object", "render", "write_document", "write_text"]
 
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG}
 
 
 def render(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 
 from evalwright.errors import RunCorrupt, RunNotFound, UsageError
 
-__all__ = ["Layout", "RunDirectory", "check_id", "find_run", "is_experiment", "runs_in"]
+__all__ = ["Layout", "RunDirectory", "abandoned", "check_id", "find_run", "is_experiment", "runs_in"]
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 MAX_ID = 200
+BUILDING = (".new-", ".old-")
+ABANDONED_SECONDS = 60.0
 
 
 def check_id(value: str, what: str = "run id") -> str:
@@ -68,9 +71,28 @@ class RunDirectory:
         """Return the parent of all bundles."""
         return self.path / "cases"
 
+    @property
+    def attempts(self) -> Path:
+        """Return where attempts write their bundles until one counts; gone when the run is finished."""
+        return self.path / ".attempts"
+
+    @property
+    def queue(self) -> Path:
+        """Return the queue's own directory; gone when the run is finished."""
+        return self.path / ".queue"
+
+    @property
+    def journal(self) -> Path:
+        """Return the names of all processes that were started for the run; gone when it is finished."""
+        return self.path / ".processes.jsonl"
+
     def case(self, case_id: str) -> Path:
         """Return the bundle of one case; the id is checked, since it may come from a file somebody edited."""
         return _inside(self.cases, case_id)
+
+    def attempt(self, case_id: str, attempt: int) -> Path:
+        """Return where one attempt writes its bundle."""
+        return _inside(self.attempts, f"{case_id}.{attempt}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +154,18 @@ def runs_in(layout: Layout) -> Iterator[RunDirectory]:
         run = RunDirectory(path)
         if RUN_ID.fullmatch(path.name) and not path.is_symlink() and (run.run_json.is_file() or run.manifest.is_file()):
             yield run
+
+
+def abandoned(layout: Layout) -> list[RunDirectory]:
+    """Return directories of runs that were never put in place, or were being replaced, and have been left for a minute.
+
+    Whoever is at work on one holds its lock.
+    """
+    if not layout.runs.is_dir():
+        return []
+    old = time.time() - ABANDONED_SECONDS
+    found = [path for path in sorted(layout.runs.iterdir()) if path.name.startswith(BUILDING) and not path.is_symlink()]
+    return [RunDirectory(path) for path in found if path.is_dir() and path.stat().st_mtime < old]
 
 
 def _inside(parent: Path, name: Any) -> Path:

@@ -10,13 +10,13 @@ from typing import Any
 from evalwright.canonical import is_object
 from evalwright.errors import PluginError, PluginNotFound, SuiteNotFound
 from evalwright.interfaces import Scorer
-from evalwright.model import BUILTIN_SCORERS, AgentTable, PluginTable, ScorerEntry, Suite
+from evalwright.model import BUILTIN_SCORERS, AgentTable, PluginTable, Retry, ScorerEntry, Suite
 from evalwright.registry import PluginHost, Registry, configuration_problems, model_problems, unknown_key
 from evalwright.suite.cases import CaseChecker, case_options
 from evalwright.suite.paths import path_objection
 from evalwright.suite.problems import Problems, line_of
 from evalwright.suite.read import parse_suite, suite_file
-from evalwright.suite.shape import AGENT_KEYS, CASE_ID, PLANNED_KEYS, AgentShape, ScorerShape, SuiteShape
+from evalwright.suite.shape import AGENT_KEYS, CASE_ID, PLANNED_KEYS, AgentShape, RetryShape, ScorerShape, SuiteShape
 
 __all__ = ["CheckedSuite", "load_scorers", "load_suite"]
 
@@ -118,6 +118,7 @@ class _Loader:
             sandbox=sandbox,
             scorers=tuple(entry for entry, _ in scorers),
             requires=tuple(document.get("requires", ())),
+            retry=_retry(document.get("retry", {})),
             primary=document.get("primary"),
             acknowledged=document.get("acknowledged_unsandboxed_runner", False),
             cases_file=cases_file,
@@ -273,3 +274,8 @@ def _id_objection(identifier: str, explicit: bool, use: str) -> str | None:
     if CASE_ID.fullmatch(identifier) and ".." not in identifier:
         return None
     return "use letters, digits, dot, underscore, dash" if explicit else "a scorer by module or file needs an id of its own"
+
+
+def _retry(table: Mapping[str, Any]) -> Retry:
+    shape = RetryShape(**table)
+    return Retry(infrastructure=shape.infrastructure, backoff=shape.backoff_seconds)

@@ -9,11 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from evalwright.canonical import is_object
 
-__all__ = ["AGENT_KEYS", "PLANNED_KEYS", "AgentShape", "CaseShape", "ScorerShape", "SuiteShape"]
+__all__ = ["AGENT_KEYS", "PLANNED_KEYS", "AgentShape", "CaseShape", "RetryShape", "ScorerShape", "SuiteShape"]
 
 STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 CASE_ID = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
-PLANNED_KEYS = ("arms", "repeats", "judges", "services", "retry")
+PLANNED_KEYS = ("arms", "repeats", "judges", "services")
 
 Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
@@ -70,6 +70,15 @@ class ScorerShape(BaseModel):
     required: bool = True
 
 
+class RetryShape(BaseModel):
+    """``retry``: how often an attempt that the infrastructure spoiled is made again, and after how long."""
+
+    model_config = STRICT
+
+    infrastructure: Annotated[int, Field(ge=0, le=100)] = 0
+    backoff_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 1.0
+
+
 class SuiteShape(BaseModel):
     """``suite.json``."""
 
@@ -86,6 +95,7 @@ class SuiteShape(BaseModel):
     sandbox: Table = "subprocess"
     sandboxes: dict[str, Table] = {}
     requires: list[str] = []
+    retry: RetryShape = RetryShape()
     primary: str | None = None
 
     @field_validator("name")

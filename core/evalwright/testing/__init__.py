@@ -32,6 +32,7 @@ pytest.register_assert_rewrite(
 
 from evalwright.testing._clock import FakeClock
 from evalwright.testing._contract import Contract, since
+from evalwright.testing._detached_queue import DetachedQueue
 from evalwright.testing._fake_judge import CannedConfig, CannedJudge
 from evalwright.testing._fake_queue import ChaosConfig, ChaosQueue
 from evalwright.testing._fake_run import FakeRun
@@ -58,6 +59,7 @@ __all__ = [
     "ChaosConfig",
     "ChaosQueue",
     "Contract",
+    "DetachedQueue",
     "ExporterContract",
     "FakeClock",
     "FakeHost",

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evalwright.interfaces import Deadline, Host, Job, Outcome, Queue, Store
+from evalwright.interfaces import Deadline, Host, Job, Outcome, Queue, QueueRun, Store
 from evalwright.registry import Registry
 
 __all__ = ["ChaosConfig", "ChaosQueue"]
@@ -48,6 +48,10 @@ class ChaosQueue(Queue[ChaosConfig]):
         self._held: list[tuple[int, Outcome]] = []
         self._tick = 0
         self._lock = threading.Lock()
+
+    def open(self, run: QueueRun) -> None:
+        """Open the inner queue."""
+        self._inner.open(run)
 
     def store(self) -> Store | None:
         """Return the inner queue's store."""

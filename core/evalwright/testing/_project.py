@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from evalwright.coordinate import RunOutcome, RunRequest, Selection, Stop, make_plan, run_suite, select_cases
-from evalwright.coordinate.inputs import take_inputs
+from evalwright.coordinate.inputs import take_inputs, without_gold
 from evalwright.hooks import Observers
-from evalwright.interfaces import Job
+from evalwright.interfaces import Job, Store
 from evalwright.rundir import Layout
 from evalwright.settings import Settings
-from evalwright.store import DirectoryStore
+from evalwright.store import DirectoryStore, transfer
 from evalwright.suite import load_suite
 
 __all__ = ["SCRIPTS", "SmallProject"]
@@ -74,18 +74,26 @@ class SmallProject:
             warn=lambda code, message: self.warnings.append((code, message)),
         )
 
-    def jobs(self, *, run_id: str = "direct") -> list[Job]:
-        """Return one job per case, as the engine would submit them; bundles go below ``place``."""
+    def jobs(self, *, run_id: str = "direct", remote: Store | None = None) -> list[Job]:
+        """Return one job per case, as the engine would submit them.
+
+        Bundles go below ``place``; with a ``remote`` store, which gets all inputs, they come back through it.
+        """
         checked = load_suite(self.suite)
         cases = select_cases(checked.suite, Selection())
         plan = make_plan(checked, cases, self._settings())
-        inputs = take_inputs(checked.suite, cases, DirectoryStore(self.layout.store))
-        places = {"store": self.layout.store.resolve(), "snapshot": self.suite.resolve()}
+        store = DirectoryStore(self.layout.store.resolve())
+        inputs = take_inputs(checked.suite, cases, store)
+        places = {"store": str(store.root), "suite_directory": str(self.suite.resolve())}
+        if remote is not None:
+            places = {"suite_tree": store.put_tree(self.suite, skip=without_gold(checked.suite))}
+            for tree in (places["suite_tree"], inputs.gold, *inputs.fixtures.values()):
+                transfer(tree, store, remote)
         return [
             Job(
                 key=f"{run_id}/{case.id}/1",
                 spec=plan.spec(case, 1, run_id=run_id, inputs=inputs, **places).to_bytes(),
-                bundle=self.place / "bundles" / run_id / case.id,
+                bundle=None if remote else self.place / "bundles" / run_id / case.id,
             )
             for case in cases
         ]

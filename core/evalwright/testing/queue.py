@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections import Counter
 from collections.abc import Collection, Generator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from evalwright.interfaces import Deadline, Host, Job, Outcome, Queue, Store
+from evalwright.coordinate import RunOutcome
+from evalwright.errors import WorkerRefused
+from evalwright.interfaces import Deadline, Host, Job, Outcome, Queue, QueueRun, Store
 from evalwright.ledger import read_events
 from evalwright.rundir import RunDirectory
 from evalwright.testing._contract import Contract, since
@@ -21,6 +24,7 @@ from evalwright.worker import shut_down
 __all__ = ["QueueContract"]
 
 QUIET_SECONDS = 0.3
+WIDTH = 8
 NAME = "queue-under-contract"
 
 
@@ -39,10 +43,11 @@ class QueueContract(Contract[Queue[Any]]):
         raise NotImplementedError(f"{type(self).__name__} overrides make(self, host)")
 
     @contextlib.contextmanager
-    def queue(self) -> Generator[Queue[Any]]:
-        """Give a started queue; what its workers share in this process is released after the block."""
+    def queue(self, directory: Path | None = None) -> Generator[Queue[Any]]:
+        """Give an open queue whose own directory is that one or a new one; what its workers share here is released after."""
         try:
-            with self.made() as queue:
+            with tempfile.TemporaryDirectory(prefix="evalwright-queue-") as place, self.made() as queue:
+                queue.open(QueueRun(run_id="direct", directory=directory or Path(place) / "queue", width=WIDTH))
                 yield queue
         finally:
             shut_down()
@@ -50,8 +55,8 @@ class QueueContract(Contract[Queue[Any]]):
     @since("1.0")
     def test_every_job_gives_one_outcome(self, tmp_path: Path) -> None:
         """Each key once, with the result of ``worker.execute`` and the worker's name; then nothing more."""
-        jobs = SmallProject(tmp_path).jobs()
         with self.queue() as queue:
+            jobs = SmallProject(tmp_path).jobs(remote=queue.store())
             queue.submit(jobs)
             outcomes = self._outcomes(queue, len(jobs))
         assert Counter(outcome.key for outcome in outcomes) == Counter(job.key for job in jobs)
@@ -62,8 +67,8 @@ class QueueContract(Contract[Queue[Any]]):
     def test_same_key_twice_is_one_job(self, tmp_path: Path) -> None:
         """Submitting again, in the same call or later, neither runs the trial again nor gives another outcome."""
         traces = tmp_path / "traces"
-        (job,) = SmallProject(tmp_path, {"once": (f"echo ran >> '{traces}'; printf x", "x")}).jobs()
         with self.queue() as queue:
+            (job,) = SmallProject(tmp_path, {"once": (f"echo ran >> '{traces}'; printf x", "x")}).jobs(remote=queue.store())
             queue.submit([job, job])
             queue.submit([job])
             outcomes = self._outcomes(queue, 1)
@@ -76,8 +81,8 @@ class QueueContract(Contract[Queue[Any]]):
     def test_canceled_job_still_gives_an_outcome(self, tmp_path: Path) -> None:
         """``cancel`` stops a running trial; its outcome says so. Keys that nobody submitted do no harm."""
         started = tmp_path / "started"
-        (job,) = SmallProject(tmp_path, {"long": (f"touch '{started}'; sleep 300", "")}).jobs()
         with self.queue() as queue:
+            (job,) = SmallProject(tmp_path, {"long": (f"touch '{started}'; sleep 300", "")}).jobs(remote=queue.store())
             queue.submit([job])
             queue.cancel(["nobody/submitted/1"])
             queue.poll(QUIET_SECONDS)
@@ -105,8 +110,8 @@ class QueueContract(Contract[Queue[Any]]):
     def test_eight_threads_submit_at_once(self, tmp_path: Path) -> None:
         """No job is lost or doubled when several threads use the queue."""
         scripts = {f"case{number}": ("printf x", "x") for number in range(8)}
-        jobs = SmallProject(tmp_path, scripts).jobs()
         with self.queue() as queue:
+            jobs = SmallProject(tmp_path, scripts).jobs(remote=queue.store())
             in_threads(lambda number: queue.submit([jobs[number]]))
             outcomes = self._outcomes(queue, len(jobs))
         assert Counter(outcome.key for outcome in outcomes) == Counter(job.key for job in jobs)
@@ -128,7 +133,7 @@ class QueueContract(Contract[Queue[Any]]):
             with self.queue() as queue:
                 chaos = ChaosQueue(ChaosConfig(seed=seed), inner=queue)
                 with installed("queue", NAME, _given(chaos)):
-                    outcome = SmallProject(tmp_path / f"chaos{seed}").run(queue=NAME)
+                    outcome = _run_to_its_end(SmallProject(tmp_path / f"chaos{seed}"))
             counted = _finished(outcome.run)
             assert set(counted.values()) == {1}, f"trials counted more than once: {counted}"
             assert len(counted) == len(local.report.cases)
@@ -137,13 +142,13 @@ class QueueContract(Contract[Queue[Any]]):
     @since("1.0")
     def test_durable_jobs_are_found_again(self, tmp_path: Path) -> None:
         """With ``durable`` another coordinator finds what a dead one left running, and can cancel it."""
-        (job,) = SmallProject(tmp_path, {"long": ("sleep 300", "")}).jobs(run_id="durable")
-        with self.queue() as first:
+        with self.queue(tmp_path / "queue") as first:
+            (job,) = SmallProject(tmp_path, {"long": ("sleep 300", "")}).jobs(run_id="durable", remote=first.store())
             if "durable" not in first.capabilities:
                 return
             first.submit([job])
             first.poll(QUIET_SECONDS)
-            with self.queue() as second:
+            with self.queue(tmp_path / "queue") as second:
                 assert job.key in second.attach("durable"), "attach() does not name a job that is still running"
                 second.cancel([job.key])
                 outcomes = self._outcomes(second, 1)
@@ -157,6 +162,13 @@ class QueueContract(Contract[Queue[Any]]):
             found += queue.poll(0.5)
         assert len(found) >= count, f"{count} jobs gave {len(found)} outcomes within {self.seconds:g} s"
         return [*found, *queue.poll(QUIET_SECONDS)]
+
+
+def _run_to_its_end(project: SmallProject) -> RunOutcome:
+    try:
+        return project.run(queue=NAME)
+    except WorkerRefused as error:
+        raise AssertionError(f"a job that every worker could do was refused: {error}") from error
 
 
 def _finished(run: RunDirectory) -> Counter[str]:

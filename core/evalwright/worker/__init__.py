@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from pathlib import Path
 
-from evalwright.interfaces import Beat, Store
+from evalwright.errors import EvalwrightError
+from evalwright.interfaces import Beat, Job, Outcome, Store
 from evalwright.model import TrialSpec
 from evalwright.worker.failure import write_failure
+from evalwright.worker.lock import lock_of
+from evalwright.worker.process import outcome_record, read_outcome, worker_command
 from evalwright.worker.runtime import Runtime
 from evalwright.worker.trial import Trial
 
-__all__ = ["execute", "shut_down", "write_failure"]
+__all__ = [
+    "attempt",
+    "execute",
+    "lock_of",
+    "outcome_record",
+    "read_outcome",
+    "shut_down",
+    "worker_command",
+    "write_failure",
+]
+
+REFUSAL = "this worker has other versions of evalwright or of its plugins than the coordinator"
+
+
+def attempt(job: Job, *, worker: str, beat: Beat, store: Store | None = None) -> Outcome:
+    """Carry out a job in this process and return its outcome; what goes wrong is a ``lost`` one with its reason.
+
+    This is all that a queue's worker has to call. A job whose lock is not that of this process's plugins is refused.
+    """
+    try:
+        if job.lock and _lock(job.spec, store) != job.lock:
+            return Outcome(key=job.key, ended="refused", worker=worker, reason=REFUSAL)
+        data = execute(job.spec, store=store, bundle=job.bundle, beat=beat)
+        result = json.loads(data)
+    except BaseException as error:
+        name = error.code if isinstance(error, EvalwrightError) else type(error).__name__
+        return Outcome(key=job.key, ended="lost", worker=worker, reason=f"{name}: {error}", transient=False)
+    if result["status"] == "canceled":
+        return Outcome(key=job.key, ended="canceled", worker=worker)
+    return Outcome(key=job.key, ended="done", worker=worker, result=data, bundle=result.get("bundle"))
 
 
 def execute(spec: bytes, *, store: Store | None, bundle: Path | None, beat: Beat) -> bytes:
@@ -29,6 +62,11 @@ def shut_down() -> None:
     if _runtime.cache_info().currsize:
         _runtime().close()
         _runtime.cache_clear()
+
+
+def _lock(spec: bytes, store: Store | None) -> str:
+    trial, runtime = TrialSpec.from_bytes(spec), _runtime()
+    return runtime.lock(trial, runtime.store(trial, store))
 
 
 @lru_cache(maxsize=1)

@@ -5,21 +5,23 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from evalwright.errors import SandboxError, TrialError
 from evalwright.interfaces import Beat, Command, Deadline, Mount, OutputSink, Sandbox, SandboxRequest, Session
 from evalwright.model import Completed, TrialSpec
+from evalwright.processes import ProcessJournal
 from evalwright.redaction import Redactor
 from evalwright.rundir import check_id
 from evalwright.worker.bounded import within
 from evalwright.worker.environment import base_environment, case_variables
 from evalwright.workspace import TrialPlace
 
-__all__ = ["AgentContext", "WatchedSession"]
+__all__ = ["AgentContext", "WatchedSession", "journal_of"]
 
 CLEANUP_SECONDS = 10.0
 MAX_EVENTS = 10_000
@@ -29,10 +31,17 @@ AGENT_FILES = PurePosixPath("/agent")
 class WatchedSession(Session):
     """Passes everything on to a sandbox's session and keeps count: redacted capture, cancellation, leaked processes."""
 
-    def __init__(self, inner: Session, sinks: Callable[[], OutputSink], canceled: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        inner: Session,
+        sinks: Callable[[], OutputSink],
+        canceled: Callable[[], bool],
+        started: Callable[[Sequence[int]], None] | None,
+    ) -> None:
         self._inner = inner
         self._sinks = sinks
         self._canceled = canceled
+        self._started = started
         self._lock = threading.Lock()
         self.workspace = inner.workspace
         self.exchange = inner.exchange
@@ -42,7 +51,12 @@ class WatchedSession(Session):
     def execute(self, command: Command) -> Completed:
         """Run a command; its streams are redacted and bounded unless it says how to capture them."""
         completed = self._inner.execute(
-            replace(command, capture=command.capture or self._sinks, canceled=command.canceled or self._canceled)
+            replace(
+                command,
+                capture=command.capture or self._sinks,
+                canceled=command.canceled or self._canceled,
+                on_start=command.on_start or self._started,
+            )
         )
         with self._lock:
             self.leaked_processes += completed.leaked_processes
@@ -190,4 +204,9 @@ class AgentContext:
             deadline=self.deadline,
         )
         sinks = self._redactor.sinks(spec.tables["agent"]["max_output_bytes"])
-        return WatchedSession(self._sandbox.open(request), sinks, self.canceled)
+        return WatchedSession(self._sandbox.open(request), sinks, self.canceled, journal_of(spec, self._place))
+
+
+def journal_of(spec: TrialSpec, place: TrialPlace) -> Callable[[Sequence[int]], None] | None:
+    """Return what notes the processes of a trial's commands, so that they are found if this process dies."""
+    return partial(ProcessJournal(Path(spec.journal)).note, place.root) if spec.journal else None

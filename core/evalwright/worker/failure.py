@@ -16,12 +16,15 @@ from evalwright.worker.runtime import Runtime
 __all__ = ["write_failure"]
 
 
-def write_failure(spec: TrialSpec, bundle: Path, reason: str) -> dict[str, Any]:
+def write_failure(
+    spec: TrialSpec, bundle: Path, reason: str, *, store: DirectoryStore, kind: str = "harness", transient: bool = False
+) -> dict[str, Any]:
     """Write and seal a bundle with status ``error``, a harness fault; return the result as ``execute`` would."""
     reason = str(finite(reason))
-    store = DirectoryStore(Path(spec.store or ""))
     case = Runtime().gold_case(store, spec)
-    error = {"code": "E_RUNNER_FAILED", "kind": "harness", "message": reason, "fault": "harness"}
+    error: dict[str, Any] = {"code": "E_RUNNER_FAILED", "kind": kind, "message": reason, "fault": "harness"}
+    error["transient"] = transient
+    row = {"attempt": spec.attempt, "status": "error", "error": error, "duration_ms": 0, "counted": True}
     before = store.tree(spec.fixture_digest).as_json()
     writer = BundleWriter(bundle)
     writer.write_document("input.json", case)
@@ -29,7 +32,8 @@ def write_failure(spec: TrialSpec, bundle: Path, reason: str) -> dict[str, Any]:
     writer.write_text("output.txt", "")
     writer.write_text("runner.stdout.txt", "")
     writer.write_text("runner.stderr.txt", reason)
-    writer.write_document("runner.json", runner_record(RunnerResult(), Output(), None, error, Redactor()))
+    record = runner_record(RunnerResult(), Output(), None, error, Redactor())
+    writer.write_document("runner.json", record | {"attempts": [*spec.former_attempts, row]})
     writer.write_document("workspace-before.json", before)
     writer.write_document("workspace-after.json", before)
     writer.write_document("workspace-diff.json", {"changed_paths": []})
@@ -44,6 +48,7 @@ def write_failure(spec: TrialSpec, bundle: Path, reason: str) -> dict[str, Any]:
         "seal": writer.digests["bundle.json"],
         "warnings": [],
         "error": error,
+        "transient": transient,
         "usage": None,
         "duration_ms": 0,
     }

@@ -14,7 +14,7 @@ from evalwright.interfaces import Deadline, JudgeReply, JudgeRequest, Sandbox, S
 from evalwright.model import Manifest, ScorerEntry, TrialSpec
 from evalwright.redaction import Redactor
 from evalwright.store import DirectoryStore
-from evalwright.worker.agent import CLEANUP_SECONDS, WatchedSession
+from evalwright.worker.agent import CLEANUP_SECONDS, WatchedSession, journal_of
 from evalwright.worker.bounded import within
 from evalwright.worker.environment import base_environment, case_variables, expand_prefixes
 from evalwright.worker.hidden import lay_hidden, neutralise
@@ -86,7 +86,7 @@ class GraderContext:
         grader = self._grader
         spec = grader.spec
         place = TrialPlace(Path(session.workspace).parent)
-        extra = expand_prefixes({"SUITE": spec.suite_directory or ""})
+        extra = expand_prefixes({"SUITE": spec.suite_directory or str(place.root / "s")})
         variables = case_variables(session, has_diff=spec.diff_digest is not None)
         return base_environment(spec.tables["agent"], place) | variables | extra
 
@@ -107,6 +107,9 @@ class GraderContext:
                 lay_hidden(grader.spec.hidden, grader.gold, grader.store, place.workspace)
         else:
             _fill_exchange(grader, place)
+            if grader.spec.suite_directory is None:
+                (place.root / "s").mkdir()
+                grader.store.restore(grader.spec.gold_digest, place.root / "s")
         (place.exchange / "empty").mkdir()
 
     @contextlib.contextmanager
@@ -122,7 +125,7 @@ class GraderContext:
             deadline=self.deadline,
         )
         sinks = grader.redactor.sinks(spec.tables["agent"]["max_output_bytes"])
-        session = WatchedSession(plugin.open(request), sinks, grader.canceled)
+        session = WatchedSession(plugin.open(request), sinks, grader.canceled, journal_of(spec, place))
         try:
             yield session
         finally:

@@ -13,8 +13,9 @@ from evalwright.errors import PluginFailed, StoreError
 from evalwright.interfaces import Deadline, Plugin, Runner, Sandbox, Scorer, Store
 from evalwright.model import Manifest, PluginTable, ScorerEntry, TrialSpec
 from evalwright.registry import PluginHost, Registry
-from evalwright.store import DirectoryStore
+from evalwright.store import CachedStore, DirectoryStore
 from evalwright.suite.read import case_lines
+from evalwright.worker.lock import lock_of
 from evalwright.workspace import Scratch
 
 __all__ = ["Plugins", "Runtime"]
@@ -26,8 +27,8 @@ CLOSE_SECONDS = 30.0
 class Plugins:
     """The plugins of one set of tables, started."""
 
-    def __init__(self, tables: Mapping[str, Any], directory: Path) -> None:
-        self.registry = Registry(directory)
+    def __init__(self, tables: Mapping[str, Any], registry: Registry) -> None:
+        self.registry = registry
         named = {name: PluginTable.from_json(table) for name, table in tables.get("sandboxes", {}).items()}
         self.host = PluginHost(self.registry, {"sandboxes": named})
         runner, sandbox = PluginTable.from_json(tables["runner"]), PluginTable.from_json(tables["sandbox"])
@@ -70,35 +71,49 @@ class Runtime:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._stores: dict[str, DirectoryStore] = {}
+        self._stores: dict[str | Store, DirectoryStore] = {}
+        self._registries: dict[Path, Registry] = {}
+        self._suites: dict[str, Path] = {}
         self._scratch: dict[str | None, Scratch] = {}
         self._plugins: dict[str, Plugins] = {}
+        self._locks: dict[str, str] = {}
         self._trees: dict[str, Manifest] = {}
         self._cases: dict[str, dict[str, dict[str, Any]]] = {}
 
-    def plugins(self, spec: TrialSpec) -> Plugins:
+    def plugins(self, spec: TrialSpec, store: DirectoryStore) -> Plugins:
         """Return the plugins of a spec's tables, created and started on first use."""
-        key = json.dumps([spec.tables, spec.suite_directory], sort_keys=True)
+        key = _key(spec)
         with self._lock:
             if key not in self._plugins:
-                self._plugins[key] = Plugins(spec.tables, Path(spec.suite_directory or "."))
+                self._plugins[key] = Plugins(spec.tables, self._registry(spec, store))
             return self._plugins[key]
+
+    def lock(self, spec: TrialSpec, store: DirectoryStore) -> str:
+        """Return the digest of the versions that would carry a spec out here."""
+        key = _key(spec)
+        with self._lock:
+            if key not in self._locks:
+                self._locks[key] = lock_of(spec.tables, self._registry(spec, store))
+            return self._locks[key]
 
     def scratch(self, spec: TrialSpec) -> Scratch:
         """Return the scratch directories at the place that the spec wants."""
         with self._lock:
-            if spec.workspaces not in self._scratch:
-                self._scratch[spec.workspaces] = Scratch(Path(spec.workspaces) if spec.workspaces else None)
-            return self._scratch[spec.workspaces]
+            return self._scratch_at(spec.workspaces)
 
     def store(self, spec: TrialSpec, given: Store | None) -> DirectoryStore:
         """Return the store of a trial as a directory of this machine."""
         if isinstance(given, DirectoryStore):
             return given
-        if given is None and spec.store is not None:
-            with self._lock:
-                return self._stores.setdefault(spec.store, DirectoryStore(Path(spec.store)))
-        raise StoreError("this worker has no content store", hint="start it on the coordinator's file system")
+        key = spec.store if given is None else given
+        if key is None:
+            raise StoreError("this worker has no content store", hint="name one with --store")
+        with self._lock:
+            if key not in self._stores:
+                self._stores[key] = (
+                    DirectoryStore(Path(key)) if isinstance(key, str) else CachedStore(self._directory(spec), key)
+                )
+            return self._stores[key]
 
     def tree(self, store: DirectoryStore, digest: str) -> Manifest:
         """Return a tree's manifest, read once."""
@@ -127,6 +142,34 @@ class Runtime:
             for scratch in self._scratch.values():
                 scratch.close()
             self._scratch.clear()
+
+    def _registry(self, spec: TrialSpec, store: DirectoryStore) -> Registry:
+        directory = Path(spec.suite_directory) if spec.suite_directory else self._suite(spec, store)
+        return self._registries.setdefault(directory, Registry(directory))
+
+    def _suite(self, spec: TrialSpec, store: DirectoryStore) -> Path:
+        """Return a directory with the suite's own files, gold left out, where the snapshot itself is out of reach."""
+        if spec.suite_tree is None:
+            return Path()
+        if spec.suite_tree not in self._suites:
+            directory = self._directory(spec)
+            store.restore(spec.suite_tree, directory)
+            self._suites[spec.suite_tree] = directory
+        return self._suites[spec.suite_tree]
+
+    def _directory(self, spec: TrialSpec) -> Path:
+        """Make a directory for as long as this process lives."""
+        return self._scratch_at(spec.workspaces).place(0).workspace
+
+    def _scratch_at(self, base: str | None) -> Scratch:
+        if base not in self._scratch:
+            self._scratch[base] = Scratch(Path(base) if base else None)
+        return self._scratch[base]
+
+
+def _key(spec: TrialSpec) -> str:
+    """Return what tells the plugins of one spec from those of another."""
+    return json.dumps([spec.tables, spec.suite_directory, spec.suite_tree], sort_keys=True)
 
 
 def _by_id(data: bytes) -> dict[str, dict[str, Any]]:

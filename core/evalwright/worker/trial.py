@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import tempfile
@@ -19,7 +20,7 @@ from evalwright.model.manifest import changes_between
 from evalwright.redaction import Redactor, credential_values
 from evalwright.rundir import BundleWriter, disk_errors
 from evalwright.scoring import apply_scorers, fold_status, is_pure
-from evalwright.store import DirectoryStore
+from evalwright.store import CachedStore, DirectoryStore, transfer
 from evalwright.worker.agent import CLEANUP_SECONDS, AgentContext
 from evalwright.worker.bounded import within
 from evalwright.worker.evidence import (
@@ -37,6 +38,7 @@ from evalwright.workspace import TrialPlace, UnreadableError, copy_tree, scan
 __all__ = ["Trial"]
 
 Failure = dict[str, Any]
+SHORTAGES = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 
 
 class Trial:
@@ -66,13 +68,20 @@ class Trial:
             cleanup.callback(self._discard)
             result = self._carry_out()
             if bundle is None and "digests" in result:
-                result["bundle"] = self.store.put_tree(directory)
+                result["bundle"] = self._publish(directory)
         return json.dumps(result, ensure_ascii=False).encode()
+
+    def _publish(self, directory: Path) -> str:
+        """Put the bundle into the store that the coordinator reads, and return its tree."""
+        tree = self.store.put_tree(directory)
+        if isinstance(self.store, CachedStore):
+            transfer(tree, self.store, self.store.remote)
+        return tree
 
     def _carry_out(self) -> dict[str, Any]:
         with self._span("prepare"), disk_errors(self.place.root):
             files = self._prepare()
-            plugins = self.runtime.plugins(self.spec)
+            plugins = self.runtime.plugins(self.spec, self.store)
         context = AgentContext(
             self.spec,
             self.place,
@@ -131,7 +140,7 @@ class Trial:
             seed=spec.seed,
         )
         try:
-            return self.runtime.plugins(spec).runner.run(view, context)
+            return self.runtime.plugins(spec, self.store).runner.run(view, context)
         except (Exception, SystemExit, GeneratorExit) as error:
             self._note(error, "runner", spec.tables["runner"]["use"])
             return RunnerResult()
@@ -141,7 +150,7 @@ class Trial:
         try:
             within(CLEANUP_SECONDS, context.end)
         except Exception as error:
-            self._fail("E_SANDBOX_LOST", "sandbox_lost", f"the sandbox did not end cleanly: {error}")
+            self._fail("E_SANDBOX_LOST", "sandbox_lost", f"the sandbox did not end cleanly: {error}", transient=True)
 
     def _release(self, context: AgentContext) -> None:
         try:
@@ -176,7 +185,12 @@ class Trial:
         """Note what the agent's own end means."""
         done = result.completed
         if done.spawn_error is not None:
-            self._fail("E_RUNNER_FAILED", "spawn_failed", self.redactor.text(done.spawn_error))
+            self._fail(
+                "E_RUNNER_FAILED",
+                "spawn_failed",
+                self.redactor.text(done.spawn_error),
+                transient=done.spawn_errno in SHORTAGES,
+            )
         elif done.timed_out:
             self._fail("E_RUNNER_TIMEOUT", "timeout", f"the runner was ended after {self.spec.timeout:g} s", fault="agent")
         elif done.limit:
@@ -184,7 +198,7 @@ class Trial:
 
     def _score(self, result: RunnerResult, answer: Output) -> list[dict[str, Any]]:
         spec = self.spec
-        plugins = self.runtime.plugins(spec)
+        plugins = self.runtime.plugins(spec, self.store)
         case = self.runtime.gold_case(self.store, spec)
         grader = Grader(
             spec=spec,
@@ -237,7 +251,8 @@ class Trial:
             bundle.write_bytes("input.diff", self.store.verified(spec.diff_digest).read_bytes())
         bundle.write_text("output.txt", answer.text)
         write_streams(bundle, result, self.redactor)
-        bundle.write_document("runner.json", runner_record(result, answer, context.opened, self.failure, self.redactor))
+        record = runner_record(result, answer, context.opened, self.failure, self.redactor)
+        bundle.write_document("runner.json", record | {"attempts": [*spec.former_attempts, self._row(status, result)]})
         manifests = {
             "workspace-before.json": self.before.as_json(),
             "workspace-after.json": self.after.as_json(),
@@ -261,10 +276,21 @@ class Trial:
             "seal": bundle.digests["bundle.json"],
             "warnings": self.warnings,
             "error": self.failure,
+            "transient": status == "error" and self._transient(records),
             "usage": result.usage.as_json() if result.usage else None,
             "duration_ms": round(result.completed.duration * 1000),
             "spans_ms": self.spans,
         }
+
+    def _row(self, status: str, result: RunnerResult) -> dict[str, Any]:
+        """Return this attempt's row among the attempts of its trial."""
+        duration = round(result.completed.duration * 1000)
+        return {"attempt": self.spec.attempt, "status": status, "error": self.failure, "duration_ms": duration, "counted": True}
+
+    def _transient(self, records: list[dict[str, Any]]) -> bool:
+        """Tell whether all that went wrong is of a kind that another attempt may not meet."""
+        broken = [record.get("transient", False) for record in records if record.get("error")]
+        return (self.failure is None or bool(self.failure["transient"])) and all(broken)
 
     def _keep_workspace(self, status: str) -> None:
         wanted = self.spec.keep_workspace
@@ -277,21 +303,26 @@ class Trial:
     def _note(self, error: BaseException, kind: str, use: str) -> None:
         """Turn an exception of a plugin into this trial's failure: what it said, or the defect that it is."""
         if isinstance(error, SandboxLost):
-            self._fail(error.code, "sandbox_lost", error.message)
+            self._fail(error.code, "sandbox_lost", error.message, transient=True)
         elif isinstance(error, TrialError):
-            self._fail("E_RUNNER_FAILED", error.kind, str(error))
+            self._fail("E_RUNNER_FAILED", error.kind, str(error), transient=error.transient)
+        elif isinstance(error, OSError) and error.errno in SHORTAGES:
+            self._fail("E_RUNNER_FAILED", "shortage", f"the machine is short of something: {error}", transient=True)
         elif isinstance(error, EvalwrightError):
             self._fail(error.code, "harness", error.message)
         else:
-            origin = self.runtime.plugins(self.spec).origin(kind, use)
+            origin = self.runtime.plugins(self.spec, self.store).origin(kind, use)
             message = f"{kind} {use} ({origin}) failed: {type(error).__name__}: {error}"
             trace = self.redactor.text("".join(traceback.format_exception(error))[-8000:])
             self._fail("E_RUNNER_FAILED", "plugin_defect", message, traceback=trace)
 
-    def _fail(self, code: str, kind: str, message: str, *, fault: str = "harness", **more: str) -> None:
-        """Note the first failure; later ones are its consequences."""
+    def _fail(
+        self, code: str, kind: str, message: str, *, fault: str = "harness", transient: bool = False, **more: str
+    ) -> None:
+        """Note the first failure; later ones are its consequences. Another attempt may not meet a ``transient`` one."""
         if self.failure is None:
-            self.failure = {"code": code, "kind": kind, "message": self.redactor.text(message), "fault": fault, **more}
+            text = self.redactor.text(message)
+            self.failure = {"code": code, "kind": kind, "message": text, "fault": fault, "transient": transient, **more}
 
     def _warn(self, code: str, message: str) -> None:
         self.warnings.append({"code": code, "message": message})

@@ -7,9 +7,8 @@ import threading
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from evalwright.errors import EvalwrightError
 from evalwright.interfaces import Deadline, Host, Job, Outcome, Queue
-from evalwright.worker import execute
+from evalwright.worker import attempt
 
 __all__ = ["LocalQueue"]
 
@@ -62,19 +61,10 @@ class LocalQueue(Queue[None]):
 
     def _carry_out(self, job: Job) -> None:
         try:
-            self._outcomes.put(self._outcome(job))
+            worker = threading.current_thread().name
+            self._outcomes.put(attempt(job, worker=worker, beat=lambda: self._beat(job.key)))
         finally:
             self._threads.discard(threading.current_thread())
-
-    def _outcome(self, job: Job) -> Outcome:
-        worker = threading.current_thread().name
-        try:
-            result = execute(job.spec, store=None, bundle=job.bundle, beat=lambda: self._beat(job.key))
-        except BaseException as error:
-            name = error.code if isinstance(error, EvalwrightError) else type(error).__name__
-            return Outcome(key=job.key, ended="lost", worker=worker, reason=f"{name}: {error}")
-        ended: Literal["done", "canceled"] = "canceled" if self._beat(job.key) == "cancel" else "done"
-        return Outcome(key=job.key, ended=ended, worker=worker, result=result)
 
     def _beat(self, key: str) -> Literal["continue", "cancel"]:
         with self._lock:

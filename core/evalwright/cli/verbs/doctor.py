@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import sys
@@ -11,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from evalwright import __version__
+from evalwright.cli import machine
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply
+from evalwright.cli.machine import component
 from evalwright.cli.project import Project, open_project
 from evalwright.errors import EvalwrightError, UsageError
 from evalwright.settings import FIELDS
@@ -34,12 +35,12 @@ def answer(session: Session) -> Reply:
     settings = {name: _setting(project, name) for name in FIELDS}
     actions = [entry["recommended_action"] for entry in components.values() if "recommended_action" in entry]
     action = actions[0] if actions else {"command": "evalwright jobs list", "rationale": "nothing needs attention"}
-    worst = max((list(WORDS).index(entry["state"]) for entry in components.values()), default=0)
+    states = {entry["state"] for entry in components.values()}
     data = {
         "components": components,
         "settings": settings,
         "recommended_action": action,
-        "operation_outcome": {"kind": "unhealthy" if worst == 2 else "degraded" if worst == 1 else "healthy"},
+        "operation_outcome": {"kind": next((bad for bad in ("unhealthy", "degraded") if bad in states), "healthy")},
     }
     return Reply(data=data, text=_text(data)).then(action["command"], action["rationale"])
 
@@ -47,41 +48,14 @@ def answer(session: Session) -> Reply:
 def _runtime(_: Project) -> Record:
     linux = sys.platform == "linux"
     details = f"Python {platform.python_version()}, evalwright {__version__}, {platform.system()}"
-    return _component("healthy" if linux else "unhealthy", details if linux else f"{details}: only Linux is supported")
+    return component("healthy" if linux else "unhealthy", details if linux else f"{details}: only Linux is supported")
 
 
 def _git(_: Project) -> Record:
     path = shutil.which("git")
     if path:
-        return _component("healthy", path)
-    return _component("degraded", "not installed: git fixtures and gold patches need it")
-
-
-def _workspaces(project: Project) -> Record:
-    chosen = project.settings.workspaces
-    place = chosen or (Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None)
-    if place is None:
-        return _component("healthy", "the temporary directory; a writable /dev/shm would be faster")
-    free = shutil.disk_usage(place).free if place.is_dir() else 0
-    state = "healthy" if free else "unhealthy"
-    return _component(state, f"{place}, {free // 2**20} MiB free" if free else f"{place} is not a directory")
-
-
-def _runs(project: Project) -> Record:
-    from evalwright.coordinate import state_of
-    from evalwright.rundir import runs_in
-
-    states: dict[str, list[str]] = {}
-    for run in runs_in(project.layout):
-        states.setdefault(state_of(run), []).append(run.path.name)
-    if not states:
-        return _component("not_configured", f"no runs in {project.layout.runs}")
-    details = ", ".join(f"{len(names)} {state}" for state, names in sorted(states.items()))
-    entry = _component("degraded" if "stale" in states else "healthy", details)
-    if "stale" in states:
-        command = f"evalwright run --resume {states['stale'][-1]}"
-        entry["recommended_action"] = {"command": command, "rationale": "finish the interrupted run"}
-    return entry
+        return component("healthy", path)
+    return component("degraded", "not installed: git fixtures and gold patches need it")
 
 
 def _plugins(kind: str) -> Callable[[Project], Record]:
@@ -92,9 +66,9 @@ def _plugins(kind: str) -> Callable[[Project], Record]:
 
         catalog = Catalog()
         entries = {item.name: _plugin(project, item, catalog) for item in catalog.listings(kind)}
-        broken = [name for name, entry in entries.items() if entry["state"] != "healthy"]
+        broken = [name for name, entry in entries.items() if entry["state"] not in ("healthy", "not_configured")]
         shown = ", ".join(f"{name} {WORDS[entry['state']]}" for name, entry in entries.items()) or "none installed"
-        found = _component("degraded" if broken else "healthy" if entries else "not_configured", shown, plugins=entries)
+        found = component("degraded" if broken else "healthy" if entries else "not_configured", shown, plugins=entries)
         if broken:
             found["recommended_action"] = {"command": f"evalwright plugins check {broken[0]}", "rationale": "see why"}
         return found
@@ -106,22 +80,21 @@ def _plugin(project: Project, item: Any, catalog: Any) -> Record:
     from evalwright.registry import PluginHost, Registry
 
     if project.session.options.fast:
-        return _component("healthy", f"{item.origin}, not imported")
+        return component("healthy", f"{item.origin}, not imported")
     registry = Registry(catalog=catalog)
     try:
         loaded = registry.load(item.kind, f"{item.distribution}:{item.name}")
         extra = sorted(loaded.cls.capabilities)
         if loaded.cls.Config is not None and item.kind in {"runner", "scorer"}:
-            return _component("healthy", item.origin, capabilities=extra)
+            return component("healthy", item.origin, capabilities=extra)
         plugin = registry.create(item.kind, f"{item.distribution}:{item.name}", {}, PluginHost(registry))
-        problems = [f"{problem.message}. {problem.hint}" for problem in plugin.check("worker")]
+        found = plugin.check("worker")
+        problems = [f"{problem.message}. {problem.hint}" for problem in found]
+        if found and all(str(problem.details.get("code", "")).endswith("_UNAVAILABLE") for problem in found):
+            return component("not_configured", "; ".join(problems))
     except EvalwrightError as error:
-        return _component("unhealthy", error.message)
-    return _component("degraded" if problems else "healthy", "; ".join(problems) or item.origin, capabilities=extra)
-
-
-def _component(state: str, details: str, **more: Any) -> Record:
-    return {"state": state, "details": details, **more}
+        return component("unhealthy", error.message)
+    return component("degraded" if problems else "healthy", "; ".join(problems) or item.origin, capabilities=extra)
 
 
 def _setting(project: Project, name: str) -> Record:
@@ -146,6 +119,9 @@ COMPONENTS: dict[str, Callable[[Project], Record]] = {
     "queues": _plugins("queue"),
     "scorers": _plugins("scorer"),
     "importers": _plugins("importer"),
-    "workspaces": _workspaces,
-    "runs": _runs,
+    "workspaces": machine.workspaces,
+    "disk": machine.disk,
+    "limits": machine.limits,
+    "processes": machine.processes,
+    "runs": machine.runs,
 }

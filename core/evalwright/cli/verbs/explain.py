@@ -6,7 +6,6 @@ from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply
 from evalwright.cli.project import open_project
 from evalwright.report import explain_trial, explanation_text
-from evalwright.rundir import find_run
 
 __all__ = ["answer"]
 
@@ -15,6 +14,6 @@ def answer(session: Session) -> Reply:
     """Return times, plugins and digests of one trial."""
     options = session.options
     run_id = None if options.run_dir else options.run
-    run = find_run(open_project(session).layout, run_id, options.run_dir)
+    run = open_project(session).run(run_id, options.run_dir)
     data = explain_trial(run, options.case)
     return Reply(data=data, text=explanation_text(data))

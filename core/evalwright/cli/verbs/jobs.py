@@ -7,10 +7,10 @@ from typing import Any
 
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply, paged
-from evalwright.cli.project import open_project
+from evalwright.cli.project import Project, open_project
 from evalwright.coordinate import Lease, classify
-from evalwright.errors import RunBusy, RunNotFound, UsageError
-from evalwright.rundir import Layout, read_summaries, runs_in
+from evalwright.errors import RunBusy, UsageError
+from evalwright.rundir import Layout, RunDirectory, abandoned, read_summaries, runs_in
 from evalwright.workspace import remove_tree
 
 __all__ = ["answer"]
@@ -21,10 +21,11 @@ Record = dict[str, Any]
 
 def answer(session: Session) -> Reply:
     """Carry out the chosen action."""
-    layout = open_project(session).layout
+    project = open_project(session)
+    layout = project.layout
     action = session.options.action
     if action == "get":
-        return _get(layout, session.options.run)
+        return _get(project, session.options.run)
     if session.options.run is not None:
         raise UsageError(f"jobs {action} takes no run", hint="evalwright jobs get RUN")
     return _list(session, layout) if action == "list" else _prune(session, layout)
@@ -44,13 +45,10 @@ def _list(session: Session, layout: Layout) -> Reply:
     return reply
 
 
-def _get(layout: Layout, name: str | None) -> Reply:
+def _get(project: Project, name: str | None) -> Reply:
     if name is None:
         raise UsageError("jobs get needs a run", hint="list them: evalwright jobs list")
-    run = layout.run(name)
-    if not run.run_json.is_file() and not run.manifest.is_file():
-        raise RunNotFound(f"run not found: {name}", hint="list them: evalwright jobs list")
-    entry = classify(run, read_summaries(layout.index))
+    entry = classify(project.run(name), read_summaries(project.layout.index))
     return Reply(data=entry, text=f"{entry['run_id']}: {entry['state']}\n")
 
 
@@ -62,10 +60,11 @@ def _prune(session: Session, layout: Layout) -> Reply:
         entry = classify(run, {})
         state = entry["state"] if entry["state"] != "stale" or entry["reservation"]["present"] else "resumable"
         by_state.setdefault(state, []).append(run.path.name)
+    by_state.setdefault("orphaned", []).extend(run.path.name for run in abandoned(layout))
     removed: dict[str, list[str]] = {"reservations": [], "runs": []}
     if confirmed:
         removed["reservations"] = [name for name in by_state.get("stale", []) if _drop_reservation(layout, name)]
-        removed["runs"] = [name for name in by_state.get("orphaned", []) if _drop_run(layout, name)]
+        removed["runs"] = [name for name in by_state["orphaned"] if _drop(RunDirectory(layout.runs / name), layout)]
     refused = [
         {"run_id": name, "state": state if state != "resumable" else "stale"}
         for state in ("completed", "running", "resumable")
@@ -75,7 +74,7 @@ def _prune(session: Session, layout: Layout) -> Reply:
         "confirmed": confirmed,
         "candidates": {
             "stale_reservations": by_state.get("stale", []),
-            "orphaned_runs": by_state.get("orphaned", []),
+            "orphaned_runs": by_state["orphaned"],
         },
         "removed": removed,
         "refused": refused,
@@ -94,14 +93,9 @@ def _drop_reservation(layout: Layout, name: str) -> bool:
     return False
 
 
-def _drop_run(layout: Layout, name: str) -> bool:
-    run = layout.run(name)
-    with contextlib.suppress(RunBusy, OSError):
-        lease = Lease.take(run, 1)
-        try:
-            remove_tree(run.path, inside=layout.runs)
-        finally:
-            lease.release()
+def _drop(run: RunDirectory, layout: Layout) -> bool:
+    with contextlib.suppress(RunBusy, OSError), Lease.locked(run):
+        remove_tree(run.path, inside=layout.runs)
         return not run.path.exists()
     return False
 

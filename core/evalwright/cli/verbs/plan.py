@@ -56,11 +56,12 @@ def _data(project: Project, plan: Plan) -> dict[str, Any]:
         "execution": {
             "mode": "synchronous",
             "jobs": settings.jobs,
+            "slots": settings.slots,
             "timeout_seconds": plan.timeout_seconds,
             "sandbox": plan.tables["sandbox"]["use"],
             "queue": plan.queue,
         },
-        "plan": {"summary": summary | {"parallel_tracks": min(settings.jobs, count)}},
+        "plan": {"summary": summary | {"parallel_tracks": min(settings.width, count)}},
         "dependency_graph": {"kind": "independent_cases", "edges": list[str]()},
         "plugins": [loaded.provenance() for loaded in plan.plugins],
     }

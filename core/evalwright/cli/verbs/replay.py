@@ -11,7 +11,7 @@ from evalwright.cli.verbs.run import outcome_reply
 from evalwright.coordinate import RunRequest, Selection, Stop, run_suite
 from evalwright.errors import UsageError
 from evalwright.replay import check_target, failed_cases, replay_id, split_absent
-from evalwright.rundir import RunDirectory, find_run, read_object
+from evalwright.rundir import RunDirectory, read_object
 from evalwright.suite.read import suite_file
 
 __all__ = ["answer"]
@@ -23,7 +23,7 @@ def answer(session: Session) -> Reply:
     if not options.failed:
         raise UsageError("replay needs --failed", hint="evalwright replay --failed RUN")
     project = open_project(session)
-    source = find_run(project.layout, options.run, options.run_dir)
+    source = project.run(options.run, options.run_dir)
     source_id, suite_name, failed = failed_cases(source)
     if not failed:
         session.warn("W_NOTHING_TO_REPLAY", "every case of the run passed")

@@ -12,7 +12,7 @@ from evalwright.cli.project import open_project
 from evalwright.errors import UsageError
 from evalwright.report import Projection, junit_report, markdown_report, text_report
 from evalwright.report import project as project_run
-from evalwright.rundir import RunDirectory, find_run
+from evalwright.rundir import RunDirectory
 
 __all__ = ["answer"]
 
@@ -20,7 +20,7 @@ __all__ = ["answer"]
 def answer(session: Session) -> Reply:
     """Return ``{run, failures[], cases[], run_id, report_hash}``, or the report in the asked form."""
     options = session.options
-    run = find_run(open_project(session).layout, options.run, options.run_dir)
+    run = open_project(session).run(options.run, options.run_dir)
     report = project_run(run)
     for warning in report.warnings:
         session.warn(warning["code"], warning["message"])

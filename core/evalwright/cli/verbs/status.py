@@ -13,7 +13,7 @@ from evalwright.coordinate.lease import read_reservation
 from evalwright.coordinate.state import OPEN, identity_of
 from evalwright.report import project as project_run
 from evalwright.report import status_counts
-from evalwright.rundir import RunDirectory, find_run
+from evalwright.rundir import RunDirectory
 
 __all__ = ["answer"]
 
@@ -21,8 +21,7 @@ __all__ = ["answer"]
 def answer(session: Session) -> Reply:
     """Return state, progress, lease and the status of each case."""
     options = session.options
-    layout = open_project(session).layout
-    run = find_run(layout, options.run, options.run_dir)
+    run = open_project(session).run(options.run, options.run_dir)
     state = state_of(run)
     if state == "completed":
         data, cases = _finished(session, run)

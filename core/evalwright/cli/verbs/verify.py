@@ -6,7 +6,6 @@ from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply
 from evalwright.cli.project import open_project
 from evalwright.report import verify_run
-from evalwright.rundir import find_run
 
 __all__ = ["answer"]
 
@@ -14,7 +13,7 @@ __all__ = ["answer"]
 def answer(session: Session) -> Reply:
     """Return the first damage, or how much was checked; exit 1 for a damaged run."""
     options = session.options
-    run = find_run(open_project(session).layout, options.run, options.run_dir)
+    run = open_project(session).run(options.run, options.run_dir)
     data = verify_run(run)
     damage = data["first_damage"]
     if not data["sealed"] and data["ok"]:

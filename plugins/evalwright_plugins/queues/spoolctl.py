@@ -1,0 +1,140 @@
+"""The queue ``spoolctl``: each trial is a durable job whose command is ``evalwright worker``."""
+
+from __future__ import annotations
+
+import os
+import queue
+import tempfile
+import threading
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Literal
+
+from evalwright.errors import EvalwrightError
+from evalwright.interfaces import Command, Deadline, Host, Job, Outcome, Problem, Queue, QueueRun
+from evalwright.processes import Supervisor
+from evalwright.worker import read_outcome, worker_command
+from evalwright_plugins.spool import Spool, spoolctl_problems
+
+__all__ = ["SpoolctlQueue"]
+
+WORKER_VARIABLES = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "TMPDIR")
+GRACE_SECONDS = 10.0
+
+
+class SpoolctlQueue(Queue[None]):
+    """One worker a job, as many as the engine submits; each ends with its job, or with this process.
+
+    Per job the run's queue directory holds the spec and, once it has ended, the outcome. A coordinator that takes over a
+    dead one's run collects outcomes that were not taken yet; jobs without one are withdrawn.
+    """
+
+    api = "queue/1.0"
+    capabilities = frozenset({"cross-process"})
+
+    def __init__(self, config: None, host: Host) -> None:
+        super().__init__(config, host)
+        self._supervisor = Supervisor()
+        self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        self._specs: dict[str, Path] = {}
+        self._threads: set[threading.Thread] = set()
+        self._lock = threading.Lock()
+        self._environment: dict[str, str] = {}
+        self._spool: Spool
+
+    def check(self, where: Literal["coordinator", "worker"]) -> Sequence[Problem]:
+        """Say whether a spoolctl that can be used is installed."""
+        return spoolctl_problems()
+
+    def open(self, run: QueueRun) -> None:
+        """Make the database, and choose what the workers get of this process's environment."""
+        self._spool = Spool(run.directory, self._supervisor)
+        names = {*WORKER_VARIABLES, *run.environment}
+        self._environment = {name: os.environ[name] for name in sorted(names) if name in os.environ}
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Start a worker for each new job; the job is in the database before it does anything."""
+        for job in jobs:
+            with self._lock:
+                if job.key in self._specs:
+                    continue
+                place = self._place(job.key)
+                self._specs[job.key] = place / "spec.json"
+            thread = threading.Thread(target=self._carry_out, args=(job, place), name=f"spoolctl-{job.key}", daemon=True)
+            self._threads.add(thread)
+            thread.start()
+
+    def poll(self, timeout: float) -> Sequence[Outcome]:
+        """Return what has ended, waiting for the first."""
+        found: list[Outcome] = []
+        try:
+            found.append(self._outcomes.get(timeout=timeout))
+            while True:
+                found.append(self._outcomes.get_nowait())
+        except queue.Empty:
+            return found
+
+    def cancel(self, keys: Collection[str]) -> None:
+        """Withdraw the specs: a worker whose spec is gone ends its trial, and only then gives its outcome."""
+        with self._lock:
+            specs = [self._specs[key] for key in keys if key in self._specs]
+        for spec in specs:
+            spec.unlink(missing_ok=True)
+
+    def attach(self, run_id: str) -> Collection[str]:
+        """Collect the outcomes that a dead coordinator did not take; withdraw what has none, since its worker died too."""
+        for job in self._spool.unfinished():
+            self._spool.withdraw(job)
+        found: set[str] = set()
+        for path in sorted(self._spool.directory.glob("jobs/*/outcome.json")):
+            outcome = read_outcome(path)
+            if outcome and outcome.ended == "done" and outcome.key.startswith(f"{run_id}/"):
+                self._specs[outcome.key] = path.with_name("spec.json")
+                self._outcomes.put(outcome)
+                found.add(outcome.key)
+        return found
+
+    def close(self, deadline: Deadline) -> None:
+        """End every job and its worker."""
+        self.cancel(list(self._specs))
+        for thread in list(self._threads):
+            thread.join(deadline.remaining)
+        self._supervisor.close()
+
+    def _place(self, key: str) -> Path:
+        """Make the directory of a job."""
+        jobs = self._spool.directory / "jobs"
+        jobs.mkdir(exist_ok=True)
+        return Path(tempfile.mkdtemp(dir=jobs, prefix=key.rsplit("/", 2)[1][:50] + "."))
+
+    def _carry_out(self, job: Job, place: Path) -> None:
+        try:
+            outcome = self._outcome(job, place)
+        except (EvalwrightError, OSError) as error:
+            outcome = Outcome(key=job.key, ended="lost", worker="spoolctl", reason=str(error))
+        self._outcomes.put(outcome)
+        self._threads.discard(threading.current_thread())
+
+    def _outcome(self, job: Job, place: Path) -> Outcome:
+        spec, out = place / "spec.json", place / "outcome.json"
+        spec.write_bytes(job.spec)
+        number = self._spool.add(job.key, worker_command(job, spec, out), cwd=place)
+        self._supervisor.run(
+            Command(argv=self._spool.worker(job.key), cwd=str(place), env=self._environment, grace=GRACE_SECONDS)
+        )
+        outcome = read_outcome(out)
+        if outcome is None:
+            reason = _reason(self._spool, number)
+            self._spool.withdraw(number)
+            withdrawn = not spec.exists()
+            outcome = Outcome(key=job.key, ended="canceled" if withdrawn else "lost", worker="spoolctl", reason=reason)
+        return outcome
+
+
+def _reason(spool: Spool, number: int) -> str:
+    """Return what spoolctl says of a job whose worker left no outcome."""
+    shown = spool.show(number)
+    job = shown["job"]
+    code = job["last_exit_code"]
+    how = f"was killed by signal {-code}" if isinstance(code, int) and code < 0 else f"ended with {job['last_error']}"
+    return f"the worker of spoolctl job {number} {how if code is not None else 'is gone'} (state {job['state']})"
