@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Shell = Callable[..., dict[str, Any]]
 ABOVE = "read _ _ _ sup _ < /proc/$$/stat; read _ _ _ server _ < /proc/$sup/stat; echo $sup $server >> {pids}"
+SUPERVISION = {"EVALWRIGHT_SUPERVISION": "process"}
 
 
 def ignored(code: str, message: str) -> None:
@@ -131,7 +132,7 @@ def test_agent_that_attacks_its_supervisor_gets_an_error_and_no_longer_life(
 ) -> None:
     line = f"exec >/dev/null 2>&1; {ABOVE.format(pids=pids)}.above; echo $$ >> {pids}; {attack}; exec sleep 60"
     suite = project.suite(runner=shell_runner(line, timeout_seconds=1), cases=[{"id": "a", "expect": {"exact": ""}}])
-    process = project.start("run", "demo", "--run-id", "r", "--json")
+    process = project.start("run", "demo", "--run-id", "r", "--json", env=SUPERVISION)
     try:
         answer = json.loads(process.communicate(timeout=20)[0])
         assert answer["data"]["run"]["status_counts"]["error"] == 1
@@ -144,7 +145,10 @@ def test_agent_that_attacks_its_supervisor_gets_an_error_and_no_longer_life(
             os.kill(pid, signal.SIGKILL)
 
 
-def test_trial_after_an_attack_on_the_fork_server_runs_as_usual(project: Project, shell_runner: Shell, pids: Path) -> None:
+def test_trial_after_an_attack_on_the_fork_server_runs_as_usual(
+    project: Project, shell_runner: Shell, pids: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(*next(iter(SUPERVISION.items())))
     line = f'{ABOVE.format(pids=pids)}; case $(cat "$EVALWRIGHT_TASK_FILE") in evil) kill -9 $server $sup;; esac; echo ok'
     cases = [{"id": "a", "task": "evil", "expect": {"exact": "ok\n"}}]
     cases += [{"id": f"b{number}", "expect": {"exact": "ok\n"}} for number in range(3)]

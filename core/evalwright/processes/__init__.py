@@ -3,10 +3,11 @@
 Linux only. Every command runs in a session of its own under a supervisor that ends its whole process tree with it.
 """
 
-from evalwright.processes._client import Process, Supervisor
 from evalwright.processes.identity import ProcessIdentity, boot_id, current_process
 from evalwright.processes.journal import ProcessJournal, end_strays, living_strays
+from evalwright.processes.process import Process
 from evalwright.processes.stop import Stop
+from evalwright.processes.supervisor import Supervisor
 
 __all__ = [
     "Process",

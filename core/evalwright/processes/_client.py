@@ -1,9 +1,8 @@
-"""The harness's side: one fork server for as long as commands run, one :class:`Process` per command."""
+"""Commands under a supervisor of their own, forked by one server: for machines and users without cgroups."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import select
@@ -13,87 +12,56 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 from evalwright.errors import SandboxError, SandboxLost
-from evalwright.interfaces import BoundedOutput, Command, OutputSink
+from evalwright.interfaces import Command
 from evalwright.model import Completed
+from evalwright.processes._streams import Streams, memory_file
 from evalwright.processes.identity import state_of
 from evalwright.processes.orphans import become_subreaper, end_orphans
+from evalwright.processes.process import DRAIN_SECONDS, Process, completed_by
 
-__all__ = ["Process", "Supervisor"]
+__all__ = ["ForkServer", "SupervisedProcess", "send_command"]
 
-CHUNK_BYTES = 1 << 16
-PIPE_BYTES = 1 << 18
 ASK_SECONDS = 0.25
 LOOK_SECONDS = 1.0
-DRAIN_SECONDS = 1.0
 LOST_SECONDS = 30.0
-SIGNAL_LIMITS = {signal.SIGXCPU: "cpu_limit", signal.SIGXFSZ: "file_size_limit"}
 
 
-class Supervisor:
-    """Starts commands, each supervised to its end. Thread-safe. Use it as a context manager, or call :meth:`close`.
-
-    The fork server starts with the first command and again if it was killed. When this process dies, however it dies,
-    every running command's tree is killed.
+class ForkServer:
+    """The harness's side of the server that forks supervisors. Thread-safe; it starts with the first command and again if
+    it was killed. When this process dies, however it dies, every running command's tree is killed.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._channel: socket.socket | None = None
         self._server: subprocess.Popen[bytes] | None = None
-        self._live: set[Process] = set()
 
-    def start(self, command: Command) -> Process:
-        """Start a command; its output waits in pipes until :meth:`Process.wait`.
-
-        A program that cannot be executed is no exception: :meth:`Process.wait` reports it in ``spawn_error``.
-        """
-        process = Process(command, self)
-        self._live.add(process)
-        return process
-
-    def run(self, command: Command) -> Completed:
-        """Start a command and wait for its end."""
-        return self.start(command).wait()
-
-    def close(self) -> None:
-        """End every running command and the fork server."""
-        for process in list(self._live):
-            process.kill()
+    def send(self, descriptors: list[int]) -> None:
+        """Pass descriptors to the server, started now if there is none."""
         with self._lock:
-            self._disconnect()
-
-    def __enter__(self) -> Supervisor:
-        """Return self."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Close."""
-        self.close()
-
-    def __del__(self) -> None:
-        """Close a supervisor that was forgotten, so that no fork server outlives its use."""
-        with contextlib.suppress(Exception):
-            self.close()
-
-    def ended(self, process: Process, command_pid: int | None, *, lost: bool) -> None:
-        """Forget a process. Of one whose supervisor was lost, everything that can still be found is dead after this."""
-        self._live.discard(process)
-        if lost:
-            self._tidy()
-            end_orphans(command_pid)
+            for attempt in (1, 2):
+                channel = self._channel or self._connect()
+                try:
+                    socket.send_fds(channel, [b"run"], descriptors)
+                    return
+                except OSError as error:
+                    self._disconnect()
+                    if attempt == 2:
+                        raise SandboxError(f"the fork server does not answer: {error}") from error
 
     def rouse(self) -> None:
-        """Wake the fork server if somebody stopped it."""
+        """Wake the server if somebody stopped it."""
         server = self._server
         if server and state_of(server.pid) == "T":
             server.send_signal(signal.SIGCONT)
 
-    def _tidy(self) -> None:
+    def tidy(self) -> None:
+        """Return once no tree of a killed supervisor lives, or nobody answers for long."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(LOOK_SECONDS)
         give_up = time.monotonic() + LOST_SECONDS
@@ -106,18 +74,10 @@ class Supervisor:
                     ours.recv(16)
                     return
 
-    def send(self, descriptors: list[int]) -> None:
-        """Pass descriptors to the fork server, started now if there is none."""
+    def close(self) -> None:
+        """End the server, and with it every command that still runs."""
         with self._lock:
-            for attempt in (1, 2):
-                channel = self._channel or self._connect()
-                try:
-                    socket.send_fds(channel, [b"run"], descriptors)
-                    return
-                except OSError as error:
-                    self._disconnect()
-                    if attempt == 2:
-                        raise SandboxError(f"the fork server does not answer: {error}") from error
+            self._disconnect()
 
     def _connect(self) -> socket.socket:
         become_subreaper()
@@ -149,32 +109,24 @@ class Supervisor:
         self._channel = self._server = None
 
 
-class Process:
-    """One running command. :meth:`wait` belongs to one thread; :meth:`kill` may be called from any."""
+class SupervisedProcess(Process):
+    """A command under its own supervisor process."""
 
-    def __init__(self, command: Command, supervisor: Supervisor) -> None:
+    def __init__(self, command: Command, server: ForkServer, ended: Callable[[Process], None]) -> None:
         self._command = command
-        self._supervisor = supervisor
+        self._server = server
+        self._ended_here = ended
         self._command_pid: int | None = None
         self._supervisor_pid: int | None = None
         self._report: dict[str, Any] | None = None
         self._lost = False
         self._asked = False
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._pipes: dict[int, tuple[Literal["stdout", "stderr"], OutputSink]] = {}
-        self._sinks: dict[str, OutputSink] = {}
-        with contextlib.ExitStack() as cleanup:
-            cleanup.callback(theirs.close)
-            stdout, stderr = self._pipe("stdout", cleanup), self._pipe("stderr", cleanup)
-            stdin = _stdin(command.stdin)
-            cleanup.callback(os.close, stdin)
-            request = _memory_file(_request(command))
-            cleanup.callback(os.close, request)
-            try:
-                supervisor.send([request, stdin, stdout, stderr, theirs.fileno()])
-            except BaseException:
-                self._release()
-                raise
+        self._streams = Streams(command)
+        try:
+            self._control = send_command(server, command, self._streams)
+        except BaseException:
+            self._streams.close()
+            raise
 
     def kill(self) -> None:
         """Ask the supervisor, once, to end the command's tree: TERM, grace, KILL."""
@@ -186,47 +138,37 @@ class Process:
     def wait(self) -> Completed:
         """Pump the output until the command has ended and return how.
 
-        Raises ``SandboxLost`` when the supervisor was killed or does not answer.
+        Raises ``SandboxLost`` when the supervisor was killed or does not answer; everything that can still be found of the
+        command is dead by then.
         """
         try:
             self._pump()
         finally:
             self._release()
-            self._supervisor.ended(self, self._command_pid, lost=self._report is None)
+            self._ended_here(self)
+            if self._report is None:
+                self._server.tidy()
+                end_orphans(self._command_pid)
         if self._report is None:
             raise SandboxLost(
                 "the command's supervisor is gone", hint="a sandbox with a pid namespace keeps agents away from it"
             )
-        return self._completed(self._report)
-
-    def _pipe(self, name: Literal["stdout", "stderr"], cleanup: contextlib.ExitStack) -> int:
-        reader, writer = os.pipe2(os.O_CLOEXEC)
-        cleanup.callback(os.close, writer)
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        os.set_blocking(reader, False)
-        sink = (self._command.capture or BoundedOutput)()
-        self._pipes[reader] = (name, sink)
-        self._sinks[name] = sink
-        return writer
+        return completed_by(self._report, self._streams)
 
     def _pump(self) -> None:
         poll = select.poll()
-        for descriptor in (*self._pipes, self._control.fileno()):
-            poll.register(descriptor, select.POLLIN)
+        self._streams.watch(poll)
+        poll.register(self._control.fileno(), select.POLLIN)
         give_up = self._give_up()
         look = time.monotonic() + LOOK_SECONDS
-        while self._pipes or not self._ended:
+        while self._streams.open or not self._ended:
             for descriptor, _ in poll.poll(ASK_SECONDS * 1000):
-                if descriptor == self._control.fileno():
-                    self._receive()
-                    if self._ended:
-                        poll.unregister(descriptor)
-                        give_up = time.monotonic() + DRAIN_SECONDS
-                elif not self._read(descriptor):
+                if self._streams.read(descriptor):
+                    continue
+                self._receive()
+                if self._ended:
                     poll.unregister(descriptor)
-                    del self._pipes[descriptor]
-                    os.close(descriptor)
+                    give_up = time.monotonic() + DRAIN_SECONDS
             if give_up is not None and time.monotonic() > give_up:
                 self._abandon()
                 return
@@ -268,21 +210,9 @@ class Process:
                 break
         return b""
 
-    def _read(self, descriptor: int) -> bool:
-        name, sink = self._pipes[descriptor]
-        try:
-            data = os.read(descriptor, CHUNK_BYTES)
-        except BlockingIOError:
-            return True
-        if data:
-            sink.feed(data)
-            if self._command.on_output:
-                self._command.on_output(name, data)
-        return bool(data)
-
     def _look(self) -> None:
         """Kill a supervisor that somebody stopped; the fork server then ends the tree."""
-        self._supervisor.rouse()
+        self._server.rouse()
         if self._supervisor_pid is not None and state_of(self._supervisor_pid) == "T":
             self._abandon()
 
@@ -294,32 +224,26 @@ class Process:
 
     def _release(self) -> None:
         self._control.close()
-        for descriptor in self._pipes:
-            os.close(descriptor)
-        self._pipes.clear()
-
-    def _completed(self, report: dict[str, Any]) -> Completed:
-        spawn_error = report.get("spawn_error")
-        status = None if spawn_error else report["status"]
-        code = None if status is None else os.waitstatus_to_exitcode(status)
-        ended_by = -code if code is not None and code < 0 else None
-        return Completed(
-            exit_code=code,
-            signal=ended_by,
-            timed_out=report["timed_out"],
-            canceled=report["canceled"],
-            spawn_error=spawn_error,
-            spawn_errno=report.get("spawn_errno"),
-            limit=SIGNAL_LIMITS.get(signal.Signals(ended_by)) if ended_by in set(signal.Signals) else None,
-            duration=report["duration"],
-            stdout=self._sinks["stdout"].finish(),
-            stderr=self._sinks["stderr"].finish(),
-            leaked_processes=report["leaked"],
-            survivors=report["survivors"],
-        )
+        self._streams.close()
 
 
-def _request(command: Command) -> bytes:
+def send_command(server: ForkServer, command: Command, streams: Streams, *, cgroup: str | None = None) -> socket.socket:
+    """Have the server start a command, supervised by a process or in a cgroup; return the socket on which it answers."""
+    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    request = memory_file(_request(command, cgroup))
+    try:
+        with theirs:
+            server.send([request, streams.stdin, streams.stdout, streams.stderr, theirs.fileno()])
+    except BaseException:
+        control.close()
+        raise
+    finally:
+        os.close(request)
+    streams.hand_over()
+    return control
+
+
+def _request(command: Command, cgroup: str | None) -> bytes:
     return json.dumps(
         {
             "argv": list(command.argv),
@@ -328,19 +252,6 @@ def _request(command: Command) -> bytes:
             "timeout": command.timeout,
             "grace": command.grace,
             "limits": dict(command.limits),
+            "cgroup": cgroup,
         }
     ).encode()
-
-
-def _stdin(content: bytes | None) -> int:
-    if content is None:
-        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    return _memory_file(content)
-
-
-def _memory_file(content: bytes) -> int:
-    descriptor = os.memfd_create("evalwright", os.MFD_CLOEXEC)
-    with open(descriptor, "wb", closefd=False) as file:
-        file.write(content)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor

@@ -8,6 +8,8 @@ tree of a supervisor that was itself killed comes to the server and is ended the
 
 Request: one ``SEQPACKET`` message that carries descriptors: request (a memory file with JSON), stdin, stdout, stderr,
 control. Answers on the control socket, one JSON message each: ``{"supervisor": pid, "command": pid}``, then the report.
+A request that names a cgroup gets no supervisor: the command is a child of the server in that cgroup, the harness ends it,
+and the answers are ``{"command": pid}`` and ``{"status": wait status}``.
 A message with one descriptor asks for nothing but an answer on it, once no tree of a killed supervisor lives.
 """
 
@@ -163,18 +165,8 @@ class Supervisor:
 
     def spawn(self, stdio: list[int]) -> int:
         """Fork and execute; a failure before the program runs is put into the report."""
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            become_command(self.request, stdio, writer)
-        for descriptor in (*stdio, writer):
-            os.close(descriptor)
-        with open(reader, "rb") as file:
-            problem = file.read()
-        if problem:
-            number, _, text = problem.partition(b" ")
-            self.report["spawn_error"] = text.decode("utf-8", "replace")[:MAX_ERROR]
-            self.report["spawn_errno"] = int(number)
+        child, problem = spawn(self.request, stdio)
+        self.report |= problem
         return child
 
     def run(self) -> None:
@@ -227,9 +219,28 @@ class Supervisor:
         os._exit(0)
 
 
+def spawn(request: dict[str, Any], stdio: list[int]) -> tuple[int, dict[str, Any]]:
+    """Fork and execute; return the child and, when its program could not run, ``spawn_error`` and ``spawn_errno``."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        become_command(request, stdio, writer)
+    for descriptor in (*stdio, writer):
+        os.close(descriptor)
+    with open(reader, "rb", buffering=0) as file:
+        problem = file.read(MAX_ERROR)
+    if not problem:
+        return child, {}
+    number, _, text = problem.partition(b" ")
+    return child, {"spawn_error": text.decode("utf-8", "replace"), "spawn_errno": int(number)}
+
+
 def become_command(request: dict[str, Any], stdio: list[int], writer: int) -> NoReturn:
     """Turn this forked process into the command; on failure write why and exit."""
     try:
+        if request["cgroup"]:
+            with open(f"{request['cgroup']}/cgroup.procs", "wb", buffering=0) as members:
+                members.write(b"0")
         os.setsid()
         for number in range(1, signal.NSIG):
             with contextlib.suppress(OSError, ValueError):
@@ -254,7 +265,7 @@ def receive(channel: socket.socket) -> list[int]:
     return descriptors
 
 
-def start_supervisor(channel: socket.socket, descriptors: list[int]) -> int:
+def start_supervisor(channel: socket.socket, request: dict[str, Any], descriptors: list[int]) -> int:
     """Fork the supervisor of one request and return its pid."""
     pid = os.fork()
     if pid:
@@ -265,16 +276,66 @@ def start_supervisor(channel: socket.socket, descriptors: list[int]) -> int:
         signal.set_wakeup_fd(-1)
         become_subreaper()
         channel.close()
-        with open(descriptors[0], "rb") as file:
-            request = json.load(file)
-        Supervisor(request, descriptors[1:4], socket.socket(fileno=descriptors[4])).run()
+        Supervisor(request, descriptors[:3], socket.socket(fileno=descriptors[3])).run()
     finally:
         os._exit(0)
 
 
+class Commands:
+    """The commands in cgroups: children of the server, which says how they end; the harness does the rest."""
+
+    def __init__(self) -> None:
+        self.controls: dict[int, socket.socket] = {}
+        self.root = ""
+
+    def start(self, request: dict[str, Any], descriptors: list[int]) -> None:
+        """Start one and say its pid, or why it could not start."""
+        control = socket.socket(fileno=descriptors[3])
+        self.root = os.path.dirname(request["cgroup"])
+        pid, problem = spawn(request, descriptors[:3])
+        with contextlib.suppress(OSError):
+            control.send(json.dumps(problem or {"command": pid}).encode())
+        if problem:
+            control.close()
+        else:
+            self.controls[pid] = control
+
+    def ended(self, statuses: dict[int, int]) -> None:
+        """Say how those ended that did, and end what has left its cgroup."""
+        for pid in self.controls.keys() & statuses.keys():
+            with self.controls.pop(pid) as control, contextlib.suppress(OSError):
+                control.send(json.dumps({"status": statuses[pid]}).encode())
+            send_all(descendants([child for child in children_of(os.getpid()) if self.escaped(child)]), signal.SIGKILL)
+
+    def escaped(self, pid: int) -> bool:
+        """Tell whether an orphan that came to the server is in none of its cgroups any more."""
+        if pid in self.controls:
+            return False
+        try:
+            with open(f"/proc/{pid}/cgroup", encoding="utf-8") as file:
+                return f"/{os.path.basename(self.root)}/" not in file.read()
+        except OSError:
+            return False
+
+    def end_all(self) -> None:
+        """Kill everything in the cgroups and remove them."""
+        if not self.root:
+            return
+        give_up = time.monotonic() + SWEEP_SECONDS
+        while time.monotonic() < give_up:
+            with contextlib.suppress(OSError), open(f"{self.root}/cgroup.kill", "wb", buffering=0) as file:
+                file.write(b"1")
+            for directory, _, _ in os.walk(self.root, topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(directory)
+            if not os.path.exists(self.root):
+                return
+            time.sleep(TICK_SECONDS)
+
+
 def serve(channel: socket.socket) -> None:
     """Answer requests until the harness is gone; end the trees of supervisors that were killed."""
-    family = Family(spared=set())
+    family, commands = Family(spared=set()), Commands()
     wake, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.signal(signal.SIGCHLD, ignore)
@@ -287,19 +348,26 @@ def serve(channel: socket.socket) -> None:
             if descriptor == wake:
                 os.read(wake, 4096)
             elif len(descriptors := receive(channel)) == 1:
-                tidy(family)
+                tidy(family, commands)
                 socket.socket(fileno=descriptors[0]).send(b"tidy")
             elif descriptors:
-                family.spared.add(start_supervisor(channel, descriptors))
+                with open(descriptors[0], "rb") as file:
+                    request = json.load(file)
+                if request["cgroup"]:
+                    commands.start(request, descriptors[1:])
+                else:
+                    family.spared.add(start_supervisor(channel, request, descriptors[1:]))
             else:
-                say_farewell(family)
+                commands.end_all()
+                say_farewell(family, commands)
                 return
-        tidy(family)
+        tidy(family, commands)
 
 
-def tidy(family: Family) -> None:
+def tidy(family: Family, commands: Commands) -> None:
     """Forget supervisors that ended; end the trees of those that were killed."""
     family.reap()
+    commands.ended(family.statuses)
     ended = family.spared & family.statuses.keys()
     killed = any(os.WIFSIGNALED(family.statuses[pid]) for pid in ended)
     family.spared -= ended
@@ -308,11 +376,11 @@ def tidy(family: Family) -> None:
         family.sweep()
 
 
-def say_farewell(family: Family) -> None:
+def say_farewell(family: Family, commands: Commands) -> None:
     """Let supervisors end their commands, as they do when their control sockets close, then end whatever is left."""
     give_up = time.monotonic() + FAREWELL_SECONDS
     while family.spared and time.monotonic() < give_up:
-        tidy(family)
+        tidy(family, commands)
         time.sleep(TICK_SECONDS)
     family.spared.clear()
     family.sweep()
@@ -323,7 +391,9 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     become_subreaper()
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    channel.set_inheritable(False)
+    serve(channel)
 
 
 if __name__ == "__main__":

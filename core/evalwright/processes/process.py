@@ -1,0 +1,60 @@
+"""A running command, whatever supervises it, and the account of its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from evalwright.model import Completed
+from evalwright.processes._streams import Streams
+
+__all__ = ["DRAIN_SECONDS", "Process", "completed_by"]
+
+DRAIN_SECONDS = 1.0
+SIGNAL_LIMITS = {signal.SIGXCPU: "cpu_limit", signal.SIGXFSZ: "file_size_limit"}
+
+
+class Process(ABC):
+    """One running command. :meth:`wait` belongs to one thread; :meth:`kill` may be called from any."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """Have the command's whole tree ended: TERM, its grace time, KILL."""
+
+    @abstractmethod
+    def wait(self) -> Completed:
+        """Pump the output until the command has ended, and everything that it started with it; return how.
+
+        Raises ``SandboxLost`` when nobody can say how it ended.
+        """
+
+
+def completed_by(report: Mapping[str, Any], streams: Streams) -> Completed:
+    """Return how a command ended.
+
+    ``report`` holds ``status`` as ``waitpid`` gives it (``None`` for a command that was cut), ``duration`` in seconds,
+    ``timed_out``, ``canceled``, the counts ``leaked`` and ``survivors``, and ``spawn_error`` with ``spawn_errno`` if it never
+    began.
+    """
+    spawn_error = report.get("spawn_error")
+    status = None if spawn_error else report["status"]
+    code = None if status is None else os.waitstatus_to_exitcode(status)
+    ended_by = -code if code is not None and code < 0 else None
+    stdout, stderr = streams.outputs()
+    return Completed(
+        exit_code=code,
+        signal=ended_by,
+        timed_out=report["timed_out"],
+        canceled=report["canceled"],
+        spawn_error=spawn_error,
+        spawn_errno=report.get("spawn_errno"),
+        limit=SIGNAL_LIMITS.get(signal.Signals(ended_by)) if ended_by in set(signal.Signals) else None,
+        duration=report["duration"],
+        stdout=stdout,
+        stderr=stderr,
+        leaked_processes=report["leaked"],
+        survivors=report["survivors"],
+    )
