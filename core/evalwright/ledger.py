@@ -7,6 +7,7 @@ means that the log's tail was cut off.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -26,6 +27,7 @@ __all__ = ["GENESIS", "Damage", "Event", "Ledger", "first_damage", "read_events"
 GENESIS = "sha256:GENESIS"
 VERSION = 1
 LOCK_PAUSE_SECONDS = 0.01
+HEAD_SECONDS = 0.1
 Event = dict[str, Any]
 
 
@@ -59,6 +61,8 @@ class Ledger:
         self.seq = 0
         self.digest = GENESIS
         self._size = 0
+        self._durable = self._head = 0
+        self._headed = -HEAD_SECONDS
         self.head_path = head_of(path)
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
@@ -83,21 +87,32 @@ class Ledger:
             "data": dict(data),
             "prev": self.digest,
         }
-        event["digest"] = digest_text(canonical_json(event))
-        self._write(_line(event))
+        parts = {key: f"{canonical_json(key)}:{canonical_json(value)}" for key, value in event.items()}
+        event["digest"] = digest_text("{" + ",".join(parts[key] for key in sorted(parts)) + "}")
+        self._write(f'{{{",".join(parts.values())},"digest":"{event["digest"]}"}}\n'.encode())
         self.seq, self.digest = event["seq"], event["digest"]
         return event
 
     def commit(self) -> None:
-        """Make every event so far durable, then replace the head record."""
+        """Make every event so far durable; the head record follows at once, or within a tenth of a second of commits."""
         os.fdatasync(self._descriptor)
+        self._durable = self.seq
+        if time.monotonic() - self._headed > HEAD_SECONDS:
+            self._replace_head()
+
+    def _replace_head(self) -> None:
+        self._headed = time.monotonic()
+        self._head = self.seq
         aside = self.head_path.with_name(self.head_path.name + ".new")
         aside.write_text(json.dumps({"seq": self.seq, "digest": self.digest}), encoding="utf-8", newline="")
         os.replace(aside, self.head_path)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, after the head record was brought up to what is durable."""
         if self._descriptor >= 0:
+            if self._durable == self.seq > self._head:
+                with contextlib.suppress(OSError):
+                    self._replace_head()
             os.close(self._descriptor)
             self._descriptor = -1
 
@@ -240,12 +255,6 @@ def _damaged(path: Path, line: int, after_seq: int, code: str, reason: str) -> L
     )
     error.details = dict(error.details) | {"after_seq": after_seq, "damage": code, "reason": reason}
     return error
-
-
-def _line(event: Event) -> bytes:
-    """Return the event's line: keys in the order of the contract, values in their canonical form."""
-    body = ",".join(f"{canonical_json(key)}:{canonical_json(value)}" for key, value in event.items())
-    return f"{{{body}}}\n".encode()
 
 
 def _now() -> str:

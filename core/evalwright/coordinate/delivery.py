@@ -14,7 +14,7 @@ from evalwright.errors import StoreError
 from evalwright.interfaces import Job, Outcome, Store
 from evalwright.model import Case, TrialSpec
 from evalwright.rundir import Layout, RunDirectory, changed_artifacts, disk_errors, sealed_digests
-from evalwright.rundir.documents import render
+from evalwright.rundir.documents import render_compact
 from evalwright.store import CachedStore, DirectoryStore, transfer
 from evalwright.workspace import digest_file, remove_tree
 
@@ -79,7 +79,7 @@ class Delivery:
         """Make an attempt's bundle, with this ``state.json``, the evidence of its case."""
         bundle, place = self._run.attempt(spec.case_id, spec.attempt), self._run.case(spec.case_id)
         with disk_errors(place):
-            (bundle / "state.json").write_text(render(state), encoding="utf-8")
+            (bundle / "state.json").write_text(render_compact(state), encoding="utf-8")
             if place.exists():
                 remove_tree(place, inside=self._run.cases)
             os.rename(bundle, place)

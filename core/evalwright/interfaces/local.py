@@ -63,6 +63,16 @@ class LocalSession(Session):
                 return outside / absolute.relative_to(inside)
         raise SandboxError(f"{path} is outside the workspace", hint="use a path inside it")
 
+    def directory(self, cwd: str | None) -> Path:
+        """Return the host's directory in which a command shall run. ``SandboxError`` when it leads out, by a link too."""
+        if cwd is None:
+            return self.request.workspace
+        place = self.host_path(PurePosixPath(cwd))
+        roots = (self.request.workspace.resolve(), self.request.exchange.resolve())
+        if not any(place.resolve().is_relative_to(root) for root in roots):
+            raise SandboxError(f"{cwd} leads out of the workspace", hint="use a directory inside it")
+        return place
+
     def put(self, source: Path | bytes, to: PurePosixPath) -> None:
         """Write bytes, or copy a file or directory of the host, to a path inside."""
         target = self.host_path(to)
@@ -110,3 +120,8 @@ class LocalSession(Session):
 
     def destroy(self, deadline: Deadline) -> None:
         """Do nothing: the directories belong to the caller."""
+
+    def prompt(self) -> bool:
+        """Tell that these methods return in time, unless a subclass has its own."""
+        own = type(self)
+        return (own.kill, own.collect, own.destroy) == (LocalSession.kill, LocalSession.collect, LocalSession.destroy)

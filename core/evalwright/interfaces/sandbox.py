@@ -119,6 +119,10 @@ class Session(ABC):
     def destroy(self, deadline: Deadline) -> None:
         """Release everything. A failure is a warning that names what is left."""
 
+    def prompt(self) -> bool:
+        """Tell whether kill, collect and destroy are known to keep their deadlines, so that nobody has to watch over them."""
+        return False
+
     def inside(self, source: Path) -> PurePosixPath:
         """Return the path under which commands see a mounted file or directory of the host."""
         return PurePosixPath(source)

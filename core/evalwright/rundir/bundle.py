@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from evalwright.canonical import digest_bytes, finite, is_object
-from evalwright.rundir.documents import disk_errors, read_object, render
+from evalwright.rundir.documents import disk_errors, read_object, render_compact
 from evalwright.workspace import digest_file
 
 __all__ = ["DETERMINISTIC", "BundleWriter", "changed_artifacts", "is_deterministic", "sealed_digests"]
@@ -38,12 +38,12 @@ class BundleWriter:
 
     def write_bytes(self, name: str, data: bytes) -> None:
         """Write one file; ``name`` may hold subdirectories. Raises ``ValueError`` for one that leads out of the bundle."""
-        if name.startswith("/") or ".." in PurePosixPath(name).parts:
+        if name.startswith("/") or ".." in name.split("/"):
             raise ValueError(f"{name!r} leads out of the bundle")
-        path = self.directory / PurePosixPath(name)
-        with disk_errors(path):
+        path = f"{self.directory}/{name}"
+        with disk_errors(self.directory):
             if "/" in name:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             with open(os.open(path, flags, 0o644), "wb", buffering=0) as file:
                 view = memoryview(data)
@@ -57,7 +57,7 @@ class BundleWriter:
 
     def write_document(self, name: str, value: Any) -> None:
         """Write one JSON document."""
-        self.write_bytes(name, render(value).encode("utf-8", "replace"))
+        self.write_bytes(name, render_compact(value).encode("utf-8", "replace"))
 
     def seal(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Write ``bundle.json`` with every digest and these facts; return its content."""

@@ -24,6 +24,11 @@ def render(value: Any) -> str:
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def render_compact(value: Any) -> str:
+    """Return a document on one line, for the many small ones of a trial: the encoder that indents is ten times slower."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
 def read_document(path: Path) -> Any:
     """Return a JSON document. Raises ``RunCorrupt`` naming the file when it is absent, unreadable or not JSON."""
     try:

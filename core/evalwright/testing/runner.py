@@ -71,8 +71,8 @@ class RunnerContract(Contract[Runner[Any]]):
         try:
             yield context
         finally:
-            context.end(Deadline.after(SECONDS))
-            context.destroy(Deadline.after(SECONDS))
+            context.end()
+            context.destroy()
             sandbox.close(Deadline.after(SECONDS))
 
     @since("1.0")

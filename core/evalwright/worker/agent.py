@@ -21,7 +21,7 @@ from evalwright.worker.bounded import within
 from evalwright.worker.environment import base_environment, case_variables
 from evalwright.workspace import TrialPlace
 
-__all__ = ["AgentContext", "WatchedSession", "journal_of"]
+__all__ = ["AgentContext", "WatchedSession", "bounded", "journal_of"]
 
 CLEANUP_SECONDS = 10.0
 MAX_EVENTS = 10_000
@@ -88,9 +88,18 @@ class WatchedSession(Session):
         """Bring changes back."""
         self._inner.collect(deadline)
 
+    def end(self, deadline: Deadline) -> None:
+        """End every process, then bring changes back."""
+        self._inner.kill(deadline)
+        self._inner.collect(deadline)
+
     def destroy(self, deadline: Deadline) -> None:
         """Release everything."""
         self._inner.destroy(deadline)
+
+    def prompt(self) -> bool:
+        """Tell what the inner session tells."""
+        return self._inner.prompt()
 
     def inside(self, source: Path) -> PurePosixPath:
         """Return where a mount is seen."""
@@ -153,7 +162,7 @@ class AgentContext:
             context._sessions.append(context._open(readonly=readonly, network=network))
             yield context
         finally:
-            within(CLEANUP_SECONDS, context.end)
+            context.end()
 
     def canceled(self) -> bool:
         """Tell whether the run was stopped."""
@@ -179,16 +188,15 @@ class AgentContext:
         """Return the session if one was opened."""
         return self._sessions[0] if self._sessions else None
 
-    def end(self, deadline: Deadline) -> None:
-        """Kill every process and bring the workspace's changes back. Raises what the sandbox raises."""
+    def end(self) -> None:
+        """Kill every process and bring the workspace's changes back. Raises what the sandbox raises, or ``TimeoutError``."""
         for session in self._sessions:
-            session.kill(deadline)
-            session.collect(deadline)
+            bounded(session, session.end)
 
-    def destroy(self, deadline: Deadline) -> None:
-        """Release the session. Raises what the sandbox raises."""
+    def destroy(self) -> None:
+        """Release the session. Raises what the sandbox raises, or ``TimeoutError``."""
         for session in self._sessions:
-            session.destroy(deadline)
+            bounded(session, session.destroy)
 
     def _open(self, *, readonly: bool = False, network: str | None = None) -> WatchedSession:
         spec = self._spec
@@ -205,6 +213,14 @@ class AgentContext:
         )
         sinks = self._redactor.sinks(spec.tables["agent"]["max_output_bytes"])
         return WatchedSession(self._sandbox.open(request), sinks, self.canceled, journal_of(spec, self._place))
+
+
+def bounded(session: Session, action: Callable[[Deadline], object]) -> None:
+    """Call into a session that must return in time: in this thread if it is known to, else under a watch."""
+    if session.prompt():
+        action(Deadline.after(CLEANUP_SECONDS))
+    else:
+        within(CLEANUP_SECONDS, action)
 
 
 def journal_of(spec: TrialSpec, place: TrialPlace) -> Callable[[Sequence[int]], None] | None:

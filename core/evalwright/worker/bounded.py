@@ -12,7 +12,7 @@ __all__ = ["within"]
 SLACK_SECONDS = 1.0
 
 
-def within(seconds: float, action: Callable[[Deadline], None]) -> None:
+def within(seconds: float, action: Callable[[Deadline], object]) -> None:
     """Call ``action`` with a deadline and return when it does; what it raises is raised here.
 
     Raises ``TimeoutError`` when it has not returned a second after its deadline; its thread is then abandoned.

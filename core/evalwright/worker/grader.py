@@ -14,8 +14,7 @@ from evalwright.interfaces import Deadline, JudgeReply, JudgeRequest, Sandbox, S
 from evalwright.model import Manifest, ScorerEntry, TrialSpec
 from evalwright.redaction import Redactor
 from evalwright.store import DirectoryStore
-from evalwright.worker.agent import CLEANUP_SECONDS, WatchedSession, journal_of
-from evalwright.worker.bounded import within
+from evalwright.worker.agent import WatchedSession, bounded, journal_of
 from evalwright.worker.environment import base_environment, case_variables, expand_prefixes
 from evalwright.worker.hidden import lay_hidden, neutralise
 from evalwright.worker.runtime import Plugins, Runtime
@@ -130,8 +129,8 @@ class GraderContext:
             yield session
         finally:
             try:
-                within(CLEANUP_SECONDS, session.kill)
-                within(CLEANUP_SECONDS, session.destroy)
+                bounded(session, session.kill)
+                bounded(session, session.destroy)
             except Exception as error:
                 grader.warn(f"the grader's session was not released: {error}")
 

@@ -21,8 +21,7 @@ from evalwright.redaction import Redactor, credential_values
 from evalwright.rundir import BundleWriter, disk_errors
 from evalwright.scoring import apply_scorers, fold_status, is_pure
 from evalwright.store import CachedStore, DirectoryStore, transfer
-from evalwright.worker.agent import CLEANUP_SECONDS, AgentContext
-from evalwright.worker.bounded import within
+from evalwright.worker.agent import AgentContext
 from evalwright.worker.evidence import (
     answer_of,
     redact_tree,
@@ -32,7 +31,7 @@ from evalwright.worker.evidence import (
     write_streams,
 )
 from evalwright.worker.grader import Grader
-from evalwright.worker.runtime import Runtime
+from evalwright.worker.runtime import Plugins, Runtime
 from evalwright.workspace import TrialPlace, UnreadableError, copy_tree, scan
 
 __all__ = ["Trial"]
@@ -55,6 +54,7 @@ class Trial:
         self.spans: dict[str, float] = {}
         self.place: TrialPlace
         self.bundle: BundleWriter
+        self.plugins: Plugins
         self.before = Manifest()
         self.after = Manifest()
 
@@ -81,11 +81,11 @@ class Trial:
     def _carry_out(self) -> dict[str, Any]:
         with self._span("prepare"), disk_errors(self.place.root):
             files = self._prepare()
-            plugins = self.runtime.plugins(self.spec, self.store)
+            self.plugins = self.runtime.plugins(self.spec, self.store)
         context = AgentContext(
             self.spec,
             self.place,
-            plugins.sandbox,
+            self.plugins.sandbox,
             self.redactor,
             self.beat,
             files=files,
@@ -140,7 +140,7 @@ class Trial:
             seed=spec.seed,
         )
         try:
-            return self.runtime.plugins(spec, self.store).runner.run(view, context)
+            return self.plugins.runner.run(view, context)
         except (Exception, SystemExit, GeneratorExit) as error:
             self._note(error, "runner", spec.tables["runner"]["use"])
             return RunnerResult()
@@ -148,13 +148,13 @@ class Trial:
     def _end(self, context: AgentContext) -> None:
         """Every process of the agent is dead after this; the runner's result is kept even when that fails."""
         try:
-            within(CLEANUP_SECONDS, context.end)
+            context.end()
         except Exception as error:
             self._fail("E_SANDBOX_LOST", "sandbox_lost", f"the sandbox did not end cleanly: {error}", transient=True)
 
     def _release(self, context: AgentContext) -> None:
         try:
-            within(CLEANUP_SECONDS, context.destroy)
+            context.destroy()
         except Exception as error:
             self._warn("W_SANDBOX_LEFT", f"the sandbox was not released: {error}")
 
@@ -198,7 +198,7 @@ class Trial:
 
     def _score(self, result: RunnerResult, answer: Output) -> list[dict[str, Any]]:
         spec = self.spec
-        plugins = self.runtime.plugins(spec, self.store)
+        plugins = self.plugins
         case = self.runtime.gold_case(self.store, spec)
         grader = Grader(
             spec=spec,
@@ -311,7 +311,7 @@ class Trial:
         elif isinstance(error, EvalwrightError):
             self._fail(error.code, "harness", error.message)
         else:
-            origin = self.runtime.plugins(self.spec, self.store).origin(kind, use)
+            origin = self.plugins.origin(kind, use)
             message = f"{kind} {use} ({origin}) failed: {type(error).__name__}: {error}"
             trace = self.redactor.text("".join(traceback.format_exception(error))[-8000:])
             self._fail("E_RUNNER_FAILED", "plugin_defect", message, traceback=trace)

@@ -71,8 +71,8 @@ class Scratch:
         return place
 
     def discard(self, place: TrialPlace) -> None:
-        """Remove a trial's directories."""
-        remove_tree(place.root, inside=place.root.parent)
+        """Remove a trial's directories, which :meth:`place` made."""
+        shutil.rmtree(place.root, onerror=_force)
 
     def close(self) -> None:
         """Remove everything that this process made."""

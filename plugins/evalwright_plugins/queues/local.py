@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from evalwright.interfaces import Deadline, Host, Job, Outcome, Queue
@@ -14,7 +15,7 @@ __all__ = ["LocalQueue"]
 
 
 class LocalQueue(Queue[None]):
-    """One thread per trial in flight; the engine decides how many that are."""
+    """One thread per trial in flight; the engine decides how many that are. Its plugins are the coordinator's own: no lock."""
 
     api = "queue/1.0"
 
@@ -62,7 +63,7 @@ class LocalQueue(Queue[None]):
     def _carry_out(self, job: Job) -> None:
         try:
             worker = threading.current_thread().name
-            self._outcomes.put(attempt(job, worker=worker, beat=lambda: self._beat(job.key)))
+            self._outcomes.put(attempt(replace(job, lock=""), worker=worker, beat=lambda: self._beat(job.key)))
         finally:
             self._threads.discard(threading.current_thread())
 

@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal
 
 from evalwright.errors import SandboxError
@@ -74,10 +74,7 @@ class _SpoolctlSession(LocalSession):
         self._spool = Spool(self._place, supervisor)
 
     def execute(self, command: Command) -> Completed:
-        cwd = self.host_path(PurePosixPath(command.cwd or self.workspace))
-        roots = (self.request.workspace.resolve(), self.request.exchange.resolve())
-        if not any(cwd.resolve().is_relative_to(root) for root in roots):
-            raise SandboxError(f"{command.cwd} leads out of the workspace", hint="use a directory inside it")
+        cwd = self.directory(command.cwd)
         command = replace(command, env={**self.request.env, **command.env}, limits={**self.request.limits, **command.limits})
         problem = _cannot_start(command, cwd)
         if problem:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -76,10 +75,7 @@ class _SubprocessSession(LocalSession):
         self._limits = {**limits, **request.limits}
 
     def execute(self, command: Command) -> Completed:
-        cwd = self.host_path(PurePosixPath(command.cwd or self.workspace))
-        roots = (self.request.workspace.resolve(), self.request.exchange.resolve())
-        if not any(cwd.resolve().is_relative_to(root) for root in roots):
-            raise SandboxError(f"{command.cwd} leads out of the workspace", hint="use a directory inside it")
+        cwd = self.directory(command.cwd)
         limits = {**self._limits, **command.limits}
         environment = {**self.request.env, **command.env}
         process = self._supervisor.start(replace(command, cwd=str(cwd), env=environment, limits=limits))
