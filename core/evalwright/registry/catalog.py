@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import importlib.metadata
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from types import MappingProxyType
 
 from evalwright.errors import PluginAmbiguous, PluginNotFound
@@ -90,7 +91,7 @@ class Catalog:
         from stevedore.named import NamedExtensionManager
 
         NamedExtensionManager.ENTRY_POINT_CACHE.pop(GROUPS[kind], None)
-        found = [item for item in self._installed if item.kind == kind]
+        found = [item for item in _installed(tuple(sys.path)) if item.kind == kind]
         try:
             manager: NamedExtensionManager[object] = NamedExtensionManager(GROUPS[kind], names=[])
             pairs = {(point.name, point.value) for point in manager.list_entry_points()}
@@ -100,25 +101,38 @@ class Catalog:
             pass
         return sorted(found, key=lambda item: (item.name, item.distribution))
 
-    @cached_property
-    def _installed(self) -> Sequence[Listing]:
-        """Return what the metadata of every distribution declares; stevedore's own entries do not say whose they are."""
-        kinds = {group: kind for kind, group in GROUPS.items()}
-        found: dict[str, list[Listing]] = {}
-        for distribution in importlib.metadata.distributions():
-            try:
-                name, version = str(distribution.metadata["Name"]), str(distribution.metadata["Version"])
-                points = [point for point in distribution.entry_points if point.group in kinds]
-            except (OSError, ValueError, KeyError, TypeError, AttributeError):
+
+@lru_cache(maxsize=8)
+def _installed(path: tuple[str, ...]) -> Sequence[Listing]:
+    """Return what the metadata of every distribution on a path declares; stevedore's own entries do not say whose they are."""
+    kinds = {group: kind for kind, group in GROUPS.items()}
+    found: dict[str, list[Listing]] = {}
+    for distribution in importlib.metadata.distributions(path=list(path)):
+        try:
+            points = [point for point in distribution.entry_points if point.group in kinds]
+            if not points:
                 continue
-            found.setdefault(
-                _normal(name),
-                [
-                    Listing(kind=kinds[point.group], name=point.name, target=point.value, distribution=name, version=version)
-                    for point in points
-                ],
-            )
-        return [listing for listings in found.values() for listing in listings]
+            name, version = str(distribution.metadata["Name"]), str(distribution.metadata["Version"])
+            if _shadowed(name, version):
+                continue
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+        found.setdefault(
+            _normal(name),
+            [
+                Listing(kind=kinds[point.group], name=point.name, target=point.value, distribution=name, version=version)
+                for point in points
+            ],
+        )
+    return [listing for listings in found.values() for listing in listings]
+
+
+def _shadowed(name: str, version: str) -> bool:
+    """Tell whether another copy of a distribution, nearer on the path, is the one that is really installed."""
+    try:
+        return importlib.metadata.version(name) != version
+    except importlib.metadata.PackageNotFoundError:
+        return False
 
 
 def _normal(name: str) -> str:
