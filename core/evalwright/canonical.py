@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from json.encoder import encode_basestring
 from typing import Any, TypeGuard, cast
 
 __all__ = [
@@ -56,12 +57,12 @@ def canonical_json(value: Any) -> str:
     if value is None or value is True or value is False:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
-        return _string(value)
+        return encode_basestring(value) if value.isascii() else _string(value)
     if isinstance(value, (int, float)):
         return _number(value)
     if isinstance(value, Mapping):
         fields = cast(Mapping[str, Any], value)
-        keys = sorted(fields, key=_utf16)
+        keys = sorted(fields, key=None if "".join(fields).isascii() else _utf16)
         return "{" + ",".join(f"{_string(key)}:{canonical_json(fields[key])}" for key in keys) + "}"
     if is_sequence(value):
         return "[" + ",".join(canonical_json(item) for item in value) + "]"
@@ -101,9 +102,9 @@ def _utf16(text: str) -> bytes:
 
 
 def _string(text: str) -> str:
-    if not text.isascii() and _SURROGATE.search(text):
+    if _SURROGATE.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-    quoted = json.dumps(text, ensure_ascii=False)
+    quoted = encode_basestring(text)
     return quoted if quoted.isascii() else _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
 
 

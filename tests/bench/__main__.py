@@ -18,7 +18,7 @@ def main() -> None:
     print(f"Python {platform.python_version()}, {os.cpu_count()} processors, load {load:.1f}\n")
     for name, rows in results.items():
         for label, row in rows.items():
-            print(f"{name:<10} {label:<28} ours {row['ours']:9.2f} ms   floor {row['floor']:9.2f} ms   {row['ratio']:6.1f} x")
+            print(f"{name:<10} {label:<28} ours {row['ours']:9.2f}   floor {row['floor']:9.2f}   {row['ratio']:6.1f} x")
     print(json.dumps(results))
 
 

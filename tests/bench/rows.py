@@ -1,4 +1,4 @@
-"""The rows of the bench. Each sets up, interleaves ours and its floor, and returns medians of CPU time in milliseconds."""
+"""The rows of the bench. Each sets up, interleaves ours and its floor, and returns medians; milliseconds where no unit stands."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +22,36 @@ import os, shutil, sys
 for number in range(int(sys.argv[1])):
     shutil.copytree(sys.argv[2], f"{sys.argv[3]}/{number}")
     os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)
+"""
+
+
+SLEEPERS = """
+import os, sys
+pids = [os.posix_spawn("/bin/sleep", ["sleep", "1"], {}) for _ in range(int(sys.argv[1]))]
+for pid in pids:
+    os.waitpid(pid, 0)
+"""
+TEN_RUNS = """
+import json, sys
+from pathlib import Path
+from evalwright.coordinate import RunRequest, run_suite
+from evalwright.hooks import Observers
+from evalwright.processes import Stop
+from evalwright.rundir import Layout
+from evalwright.settings import Settings
+from evalwright.suite import load_suite
+evals, suite = Path("evals"), sys.argv[1]
+sizes = []
+for number in range(10):
+    request = RunRequest(
+        checked=load_suite(evals / "suites" / suite),
+        layout=Layout(evals, evals / "runs"),
+        settings=Settings(jobs=2),
+        run_id=f"{sys.argv[2]}-{number}",
+    )
+    run_suite(request, stop=Stop(), observers=lambda complain: Observers((), complain), warn=lambda code, message: None)
+    sizes.append(int(next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1]) / 1024)
+print(json.dumps(sizes))
 """
 
 
@@ -40,13 +71,13 @@ def trial() -> dict[str, Row]:
         numbers = iter(range(1000))
 
         def ours(count: int) -> float:
-            words = ["run", f"noop{count}", "--run-id", f"r{next(numbers)}", "--jobs", "2"]
+            words = ["run", f"s{count}", "--run-id", f"r{next(numbers)}", "--jobs", "2"]
             return _cpu([PYTHON, "-m", "evalwright", *words], cwd=root)
 
         def floor(count: int) -> float:
             target = root / f"floor{next(numbers)}"
             target.mkdir()
-            fixture = str(root / "evals/suites/noop20/fixtures/w")
+            fixture = str(root / "evals/suites/s20/fixtures/w")
             return _cpu([PYTHON, "-I", "-c", SPAWN_AND_COPY, str(count), fixture, str(target)])
 
         difference = many - few
@@ -57,14 +88,57 @@ def trial() -> dict[str, Row]:
         }
 
 
+def parallel() -> dict[str, Row]:
+    """Return the wall time of 500 trials of ``sleep 1``, all at once, against a loop of bare ``posix_spawn``; CPU too."""
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        _write_suite(root, 500, argv=["/bin/sleep", "1"])
+        numbers = iter(range(1000))
+
+        def ours() -> tuple[float, float]:
+            return _timed([PYTHON, "-m", "evalwright", "run", "s500", "--run-id", f"r{next(numbers)}", "--jobs", "500"], root)
+
+        pairs = [(ours(), _timed([PYTHON, "-I", "-c", SLEEPERS, "500"], root)) for _ in range(ROUNDS)]
+        return {
+            label: _row(*(statistics.median(pair[side][part] for pair in pairs) for side in (0, 1)))
+            for part, label in enumerate(("wall", "cpu"))
+        }
+
+
+def memory() -> dict[str, Row]:
+    """Return the memory (MiB) of one process after ten runs of 1,000 no-op trials, against that after its second run."""
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        _write_suite(root, 1000)
+        done = subprocess.run([PYTHON, "-c", TEN_RUNS, "s1000", "m"], cwd=root, capture_output=True, text=True, check=True)
+        sizes: list[float] = json.loads(done.stdout)
+        return {"resident (MiB)": _row(sizes[-1], sizes[1])}
+
+
 STARTS: Mapping[str, Sequence[str]] = {"--version": ["--version"], "--help": ["--help"], "capabilities": ["capabilities"]}
-ROWS: Mapping[str, Callable[[], dict[str, Row]]] = {"start": start, "trial": trial}
+ROWS: Mapping[str, Callable[[], dict[str, Row]]] = {
+    "start": start,
+    "trial": trial,
+    "parallel": parallel,
+    "memory": memory,
+}
 
 
 def _compared(ours: Callable[[], float], floor: Callable[[], float]) -> Row:
     pairs = [(ours(), floor()) for _ in range(ROUNDS)]
     mine, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
-    return {"ours": mine, "floor": theirs, "ratio": mine / theirs}
+    return _row(mine, theirs)
+
+
+def _row(ours: float, floor: float) -> Row:
+    return {"ours": ours, "floor": floor, "ratio": ours / floor}
+
+
+def _timed(command: Sequence[str], cwd: Path) -> tuple[float, float]:
+    """Run a command and return its wall time and CPU time in milliseconds."""
+    started = time.monotonic()
+    cpu = _cpu(command, cwd=cwd)
+    return (time.monotonic() - started) * 1000, cpu
 
 
 def _cpu(command: Sequence[str], cwd: Path | None = None) -> float:
@@ -75,14 +149,14 @@ def _cpu(command: Sequence[str], cwd: Path | None = None) -> float:
     return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
 
 
-def _write_suite(root: Path, count: int) -> None:
-    directory = root / "evals" / "suites" / f"noop{count}"
+def _write_suite(root: Path, count: int, argv: Sequence[str] = ("/bin/true",)) -> None:
+    directory = root / "evals" / "suites" / f"s{count}"
     (directory / "fixtures" / "w").mkdir(parents=True)
     for name in ("a.txt", "b.txt"):
         (directory / "fixtures" / "w" / name).write_text(name * 20)
     suite = {
-        "name": f"noop{count}",
-        "runner": {"argv": ["/bin/true"]},
+        "name": f"s{count}",
+        "runner": {"argv": list(argv)},
         "scorers": [{"name": "exit-code"}, {"name": "exact"}, {"name": "workspace-diff"}],
     }
     (directory / "suite.json").write_text(json.dumps(suite))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -30,6 +31,7 @@ class Delivery:
         self._plan = plan
         self._inputs = inputs
         self._remote = remote
+        self._attempts = run.attempts.resolve()
         self._places: dict[str, Any] = {"journal": str(run.journal.resolve())}
         if remote is None:
             self._places |= {"store": str(self.store.root), "suite_directory": str(run.snapshot.resolve())}
@@ -48,14 +50,14 @@ class Delivery:
         bundle = self._run.attempt(spec.case_id, spec.attempt)
         if self._remote is None:
             with disk_errors(self._run.path):
-                self._run.attempts.mkdir(exist_ok=True)
+                self._attempts.mkdir(exist_ok=True)
         else:
             self._send(spec, self._remote)
         return Job(
             key=f"{spec.run_id}/{spec.case_id}/{spec.attempt}",
             spec=spec.to_bytes(),
             lock=self._plan.lock,
-            bundle=bundle.resolve() if self._remote is None else None,
+            bundle=self._attempts / bundle.name if self._remote is None else None,
         )
 
     def fetch(self, spec: TrialSpec, outcome: Outcome, seal: str) -> None:
@@ -67,7 +69,7 @@ class Delivery:
         if self._remote is not None and outcome.bundle is not None:
             self._receive(outcome.bundle, bundle, self._remote)
         try:
-            whole = digest_file(bundle / "bundle.json") == seal
+            whole = digest_file(f"{bundle}/bundle.json") == seal
         except OSError as error:
             raise StoreError(f"the bundle of {outcome.key} is missing: {error.strerror}") from error
         if self._remote is not None:
@@ -79,10 +81,15 @@ class Delivery:
         """Make an attempt's bundle, with this ``state.json``, the evidence of its case."""
         bundle, place = self._run.attempt(spec.case_id, spec.attempt), self._run.case(spec.case_id)
         with disk_errors(place):
-            (bundle / "state.json").write_text(render_compact(state), encoding="utf-8")
-            if place.exists():
+            with open(f"{bundle}/state.json", "wb", buffering=0) as file:
+                file.write(render_compact(state).encode())
+            try:
+                os.rename(bundle, place)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
                 remove_tree(place, inside=self._run.cases)
-            os.rename(bundle, place)
+                os.rename(bundle, place)
 
     def discard(self, case_id: str, attempt: int) -> None:
         """Remove what an attempt that does not count has written."""
