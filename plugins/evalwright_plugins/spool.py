@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import importlib.util
 import json
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from evalwright.errors import SandboxError
 from evalwright.interfaces import BoundedOutput, Command, Problem
 from evalwright.processes import Supervisor
 
-__all__ = ["Spool", "spoolctl_problems"]
+__all__ = ["Spool", "envelope_of", "spoolctl_problems"]
 
 OLDEST = (0, 4, 11)
 CONTRACT = 2
@@ -74,7 +75,7 @@ class Spool:
         said = ""
         for _ in range(BUSY_TRIES):
             done = self._supervisor.run(Command(argv=argv, cwd=str(self.directory), timeout=CALL_SECONDS))
-            envelope = _envelope(done.stdout.text)
+            envelope = envelope_of(done.stdout.text)
             if envelope.get("ok"):
                 data: Mapping[str, Any] = envelope["data"]
                 return data
@@ -92,7 +93,7 @@ def spoolctl_problems() -> Sequence[Problem]:
         return [_problem("E_SPOOLCTL_UNAVAILABLE", "spoolctl is not installed", INSTALL)]
     with Supervisor() as supervisor:
         done = supervisor.run(Command(argv=[*program, "capabilities", "--json"], timeout=CALL_SECONDS, capture=BoundedOutput))
-    envelope = _envelope(done.stdout.text)
+    envelope = envelope_of(done.stdout.text)
     if not envelope.get("ok"):
         said = done.spawn_error or done.stderr.text.strip()[-300:] or f"it ended with exit code {done.exit_code}"
         return [_problem("E_SPOOLCTL_UNAVAILABLE", f"spoolctl does not answer: {said}", INSTALL)]
@@ -122,7 +123,7 @@ def _lane(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:40]
 
 
-def _envelope(text: str) -> dict[str, Any]:
+def envelope_of(text: str) -> dict[str, Any]:
     """Return the envelope that spoolctl printed, an empty one when it printed something else."""
     try:
         found: Any = json.loads(text)
@@ -132,4 +133,5 @@ def _envelope(text: str) -> dict[str, Any]:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
+    """Return the leading number of each part of a version: ``0.4.12rc1`` is (0, 4, 12)."""
+    return tuple(int(match[0]) for part in version.split(".") if (match := re.match(r"\d+", part)))

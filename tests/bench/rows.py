@@ -1,4 +1,4 @@
-"""The rows of the bench. Each sets up, interleaves ours and its floor, and returns medians; milliseconds where no unit stands."""
+"""The rows of the bench. Each sets up, interleaves ours and its floor, and returns medians in the unit that its label names."""
 
 from __future__ import annotations
 

@@ -81,8 +81,6 @@ def open_project(session: Session) -> Project:
     for key, value in (("jobs", settings.jobs), ("slots", settings.slots or 0)):
         if value > MAX_JOBS:
             raise UsageError(f"--{key} {value} is more than {MAX_JOBS}", hint=f"use at most {MAX_JOBS}", key=key)
-    if settings.origin("slots") == "command line" and settings.queue in (None, "local"):
-        raise UsageError("--slots is for a queue with workers of its own", hint="use --jobs, or choose a --queue", key="slots")
     return Project(session, settings, Layout(settings.evals, settings.runs_directory))
 
 

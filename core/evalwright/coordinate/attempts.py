@@ -53,6 +53,10 @@ class Attempts:
         """Return the rows of attempts that were made again."""
         return self._spoiled.get(case_id, [])
 
+    def spoiled_last(self, case_id: str) -> bool:
+        """Tell whether the newest attempt is over already and only waits to be made again."""
+        return self.last(case_id) in [row["attempt"] for row in self.spoiled(case_id)]
+
     def backoff(self, case_id: str, result: Mapping[str, Any]) -> float | None:
         """Return the seconds until a spoiled attempt is made again, ``None`` when its result counts."""
         former = len(self.spoiled(case_id))

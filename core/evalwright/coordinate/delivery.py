@@ -91,6 +91,14 @@ class Delivery:
                 remove_tree(place, inside=self._run.cases)
                 os.rename(bundle, place)
 
+    def take_back(self, spec: TrialSpec) -> None:
+        """Undo :meth:`settle` for an attempt whose result did not become durable, so that it can be taken again."""
+        bundle, place = self._run.attempt(spec.case_id, spec.attempt), self._run.case(spec.case_id)
+        if place.exists() and not bundle.exists():
+            with disk_errors(place):
+                self._attempts.mkdir(exist_ok=True)
+                os.rename(place, bundle)
+
     def discard(self, case_id: str, attempt: int) -> None:
         """Remove what an attempt that does not count has written."""
         remove_tree(self._run.attempt(case_id, attempt), inside=self._run.path)

@@ -71,11 +71,14 @@ class Engine:
 
         Jobs of older attempts are ended, and have ended when this returns.
         """
-        current = {f"{self.run.path.name}/{case.id}/{self.attempts.last(case.id)}": case for case in cases}
+        open_ones = [case for case in cases if not self.attempts.spoiled_last(case.id)]
+        current = {f"{self.run.path.name}/{case.id}/{self.attempts.last(case.id)}": case for case in open_ones}
         held = set(self.queue.attach(self.run.path.name))
         for key in held & current.keys():
             case = current[key]
-            self._launch(key, case, self.delivery.spec(case, self.attempts.last(case.id), self.attempts.spoiled(case.id)))
+            spec = self.delivery.spec(case, self.attempts.last(case.id), self.attempts.spoiled(case.id))
+            self.delivery.take_back(spec)
+            self._launch(key, case, spec)
         self._end(held - current.keys())
         return {flight.case.id for flight in self._flying.values()}
 
@@ -149,7 +152,8 @@ class Engine:
                 self.attempts.again(case, data, seconds)
                 self.delivery.discard(case.id, flight.spec.attempt)
                 continue
-            self._accept(outcome, flight.spec, result, data)
+            state = {"id": case.id, "status": result["status"], "completed_ts": created_timestamp(self.environment)}
+            self.delivery.settle(flight.spec, state)
             for warning in result.get("warnings", ()):
                 self.warn(warning["code"], f"{case.id}: {warning['message']}")
             finished.append((self.emit("TRIAL_FINISHED", data), case))
@@ -163,17 +167,6 @@ class Engine:
         for event, case in finished:
             self.observers.call("trial_finished", event=event, case=case.id, status=event["data"]["status"])
 
-    def _accept(self, outcome: Outcome, spec: TrialSpec, result: dict[str, Any], data: dict[str, Any]) -> None:
-        """Put the evidence in its place; one that is not what was sealed makes the trial an error."""
-        if outcome.ended == "done":
-            try:
-                self.delivery.fetch(spec, outcome, str(result.get("seal")))
-            except StoreError as error:
-                result |= self._failure(spec, error.message, kind="bundle_lost")
-                data |= {key: result.get(key) for key in FINISHED_KEYS}
-        state = {"id": spec.case_id, "status": result["status"], "completed_ts": created_timestamp(self.environment)}
-        self.delivery.settle(spec, state)
-
     def _result(self, outcome: Outcome, spec: TrialSpec) -> dict[str, Any]:
         """Return what the worker found out, or the failure that stands for a trial without a result."""
         if outcome.ended == "refused":
@@ -183,7 +176,11 @@ class Engine:
             )
         if outcome.ended == "done" and outcome.result is not None:
             result: dict[str, Any] = json.loads(outcome.result)
-            return result
+            try:
+                self.delivery.fetch(spec, outcome, str(result.get("seal")))
+                return result
+            except StoreError as error:
+                return self._failure(spec, error.message, kind="bundle_lost", transient=True)
         reason = outcome.reason or f"the worker {outcome.worker} answered {outcome.ended}"
         if reason.startswith(DiskFull.code):
             raise DiskFull(reason, hint="free space; what was written is kept, and the run can be resumed")

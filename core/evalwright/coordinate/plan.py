@@ -9,7 +9,7 @@ from typing import Any
 
 from evalwright.canonical import digest_json, digest_text
 from evalwright.coordinate.inputs import Inputs
-from evalwright.errors import CapabilityMissing, PluginFailed
+from evalwright.errors import CapabilityMissing, PluginFailed, UsageError
 from evalwright.model import Case, Manifest, PluginTable, Suite, TrialSpec
 from evalwright.registry import Loaded
 from evalwright.settings import Settings
@@ -42,6 +42,11 @@ class Plan:
     def timeout_seconds(self) -> float:
         """Return the run's own time limit per trial; a case may have another."""
         return self.timeout if self.timeout is not None else self.suite.agent.timeout
+
+    @property
+    def isolated(self) -> bool:
+        """Tell whether the sandbox keeps commands away from the user's files."""
+        return any("fs-isolated" in loaded.cls.capabilities for loaded in self.plugins if loaded.kind == "sandbox")
 
     @property
     def arm_digest(self) -> str:
@@ -105,6 +110,8 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
     chosen = settings.sandbox if settings.outranks_suite("sandbox") else None
     sandbox = PluginTable(use=chosen) if chosen else suite.sandbox
     queue = settings.queue or "local"
+    if queue == "local" and settings.origin("slots") == "command line":
+        raise UsageError("--slots is for a queue with workers of its own", hint="use --jobs, or choose a --queue", key="slots")
     tables = {
         "runner": suite.runner.as_json(),
         "agent": asdict(suite.agent),

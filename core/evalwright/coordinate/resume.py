@@ -49,6 +49,7 @@ def resume_run(
         warn("W_RESUME_NOTHING_PENDING", "the run is finished")
         return RunOutcome(run=run, report=_completed(run, layout, settings), existing=True)
     record = _record(run)
+    settings = replace(settings, queue=settings.queue or record.get("execution", {}).get("queue"))
     lease = Lease.take(run, settings.reservation_ttl)
     try:
         if run.manifest.is_file():

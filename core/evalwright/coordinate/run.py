@@ -72,7 +72,7 @@ def run_suite(request: RunRequest, *, stop: Stop, observers: ObserverSource, war
     plan = make_plan(request.checked, cases, request.settings)
     created_timestamp(request.environment)
     run_id = default_run_id(request.layout, suite.name) if request.run_id is None else check_id(request.run_id)
-    if plan.tables["sandbox"]["use"] == "subprocess":
+    if not plan.isolated:
         warn("W_UNSANDBOXED_RUNNER", UNSANDBOXED)
     with disk_errors(request.layout.store):
         store = DirectoryStore(request.layout.store)

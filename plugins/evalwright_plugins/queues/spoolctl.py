@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import tempfile
@@ -10,7 +11,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Literal
 
-from evalwright.errors import EvalwrightError
+from evalwright.errors import DiskFull
 from evalwright.interfaces import Command, Deadline, Host, Job, Outcome, Problem, Queue, QueueRun
 from evalwright.processes import Supervisor
 from evalwright.worker import read_outcome, worker_command
@@ -20,6 +21,7 @@ __all__ = ["SpoolctlQueue"]
 
 WORKER_VARIABLES = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "TMPDIR")
 GRACE_SECONDS = 10.0
+PROBE_BYTES = 1 << 16
 
 
 class SpoolctlQueue(Queue[None]):
@@ -51,6 +53,9 @@ class SpoolctlQueue(Queue[None]):
         self._spool = Spool(run.directory, self._supervisor)
         names = {*WORKER_VARIABLES, *run.environment}
         self._environment = {name: os.environ[name] for name in sorted(names) if name in os.environ}
+        if "PYTHONPATH" in self._environment:
+            parts = self._environment["PYTHONPATH"].split(os.pathsep)
+            self._environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in parts)
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Start a worker for each new job; the job is in the database before it does anything."""
@@ -60,6 +65,7 @@ class SpoolctlQueue(Queue[None]):
                     continue
                 place = self._place(job.key)
                 self._specs[job.key] = place / "spec.json"
+                self._specs[job.key].write_bytes(job.spec)
             thread = threading.Thread(target=self._carry_out, args=(job, place), name=f"spoolctl-{job.key}", daemon=True)
             self._threads.add(thread)
             thread.start()
@@ -110,25 +116,37 @@ class SpoolctlQueue(Queue[None]):
     def _carry_out(self, job: Job, place: Path) -> None:
         try:
             outcome = self._outcome(job, place)
-        except (EvalwrightError, OSError) as error:
-            outcome = Outcome(key=job.key, ended="lost", worker="spoolctl", reason=str(error))
+        except Exception as error:
+            outcome = Outcome(key=job.key, ended="lost", worker="spoolctl", reason=_full(place) or str(error))
         self._outcomes.put(outcome)
         self._threads.discard(threading.current_thread())
 
     def _outcome(self, job: Job, place: Path) -> Outcome:
         spec, out = place / "spec.json", place / "outcome.json"
-        spec.write_bytes(job.spec)
         number = self._spool.add(job.key, worker_command(job, spec, out), cwd=place)
         self._supervisor.run(
             Command(argv=self._spool.worker(job.key), cwd=str(place), env=self._environment, grace=GRACE_SECONDS)
         )
         outcome = read_outcome(out)
         if outcome is None:
-            reason = _reason(self._spool, number)
+            reason = _full(place) or _reason(self._spool, number)
             self._spool.withdraw(number)
             withdrawn = not spec.exists()
             outcome = Outcome(key=job.key, ended="canceled" if withdrawn else "lost", worker="spoolctl", reason=reason)
         return outcome
+
+
+def _full(place: Path) -> str | None:
+    """Return that the disk is full, if it is: then neither spoolctl nor a worker can write down how a job ended."""
+    probe = place / "probe"
+    try:
+        probe.write_bytes(bytes(PROBE_BYTES))
+    except OSError as error:
+        return f"{DiskFull.code}: {error.strerror}"
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink(missing_ok=True)
+    return None
 
 
 def _reason(spool: Spool, number: int) -> str:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import select
 import shutil
-import stat
+import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from evalwright.errors import SandboxError
+from evalwright.errors import SandboxError, SandboxLost
 from evalwright.interfaces import (
     BoundedOutput,
     Command,
@@ -30,13 +32,15 @@ from evalwright.interfaces import (
 )
 from evalwright.model import Completed, Output
 from evalwright.processes import Supervisor
-from evalwright_plugins.spool import Spool, spoolctl_problems
+from evalwright_plugins.spool import Spool, envelope_of, spoolctl_problems
 
 __all__ = ["SpoolctlSandbox"]
 
-REDIRECT = 'exec "$@" <"$0/stdin" >"$0/stdout" 2>"$0/stderr"'
+LAUNCHER = str(Path(__file__).with_name("_spoolctl_job.py"))
 CHUNK_BYTES = 1 << 16
 POLL_MILLISECONDS = 200
+PAUSE_SECONDS = 0.02
+START_SECONDS = 60.0
 
 
 class SpoolctlSandbox(Sandbox[None]):
@@ -74,61 +78,92 @@ class _SpoolctlSession(LocalSession):
         self._spool = Spool(self._place, supervisor)
 
     def execute(self, command: Command) -> Completed:
+        if command.limits or self.request.limits:
+            raise SandboxError("the spoolctl sandbox sets no resource limits", hint="choose another sandbox")
         cwd = self.directory(command.cwd)
-        command = replace(command, env={**self.request.env, **command.env}, limits={**self.request.limits, **command.limits})
-        problem = _cannot_start(command, cwd)
-        if problem:
-            return Completed(spawn_error=problem)
+        command = replace(command, env={**self.request.env, **command.env})
         number = next(self._numbers)
         key = f"{self.request.owner}/{number}"
-        with _pipes(self._place / f"io{number}", command) as pipes:
-            job = self._spool.add(key, ["/bin/sh", "-c", REDIRECT, str(pipes.place), *command.argv], cwd=cwd)
-            completed = self._run_worker(key, command, cwd)
+        with _job_pipes(self._place / f"io{number}", command) as pipes:
+            job = self._spool.add(key, [sys.executable, "-I", "-S", LAUNCHER, str(pipes.place)], cwd=cwd)
+            completed = self._run_worker(key, command, cwd, pipes)
+            said: dict[str, Any] = envelope_of(completed.stdout.text).get("data") or {}
             stdout, stderr = pipes.finish()
         completed = replace(completed, stdout=stdout, stderr=stderr)
-        return completed if completed.timed_out or completed.canceled else self._as_recorded(completed, job)
+        if pipes.problem:
+            errno, _, why = pipes.problem.partition(" ")
+            return replace(completed, exit_code=None, signal=None, spawn_error=why, spawn_errno=int(errno))
+        return completed if completed.timed_out or completed.canceled else self._as_recorded(completed, job, said)
 
     def destroy(self, deadline: Deadline) -> None:
         """Remove the database and all that belongs to it."""
         shutil.rmtree(self._place, ignore_errors=True)
 
-    def _run_worker(self, key: str, command: Command, cwd: Path) -> Completed:
-        """Run the worker that runs the job, within the command's own limits of time; its output is spoolctl's report."""
+    def _run_worker(self, key: str, command: Command, cwd: Path, pipes: _Pipes) -> Completed:
+        """Run the worker that runs the job; the time limit counts from the command's own start, not from spoolctl's."""
+        begun = time.monotonic()
+        late: list[bool] = []
+
+        def cut() -> bool:
+            if command.timeout is not None:
+                since = pipes.started or begun + START_SECONDS
+                late[:] = [True] if time.monotonic() - since >= command.timeout else late
+            return bool(late) or (command.canceled is not None and command.canceled())
+
         process = self._supervisor.start(
-            replace(command, argv=self._spool.worker(key), cwd=str(cwd), stdin=None, capture=None, on_output=None)
+            Command(
+                argv=self._spool.worker(key),
+                cwd=str(cwd),
+                env=command.env,
+                grace=command.grace,
+                canceled=cut,
+                on_start=command.on_start,
+            )
         )
         with self.running(process):
-            return process.wait()
+            completed = process.wait()
+        timed_out = bool(late) and completed.canceled
+        duration = time.monotonic() - (pipes.started or begun)
+        return replace(completed, timed_out=timed_out, canceled=completed.canceled and not timed_out, duration=duration)
 
-    def _as_recorded(self, completed: Completed, job: int) -> Completed:
-        """Return how the job ended, as spoolctl has recorded it."""
+    def _as_recorded(self, completed: Completed, job: int, said: dict[str, Any]) -> Completed:
+        """Return how the job ended, as spoolctl has recorded it.
+
+        The worker says on its own pipe whether the job succeeded. A database that says otherwise was changed by somebody.
+        """
         attempts = self._spool.show(job)["attempts"]
-        if not attempts or attempts[-1]["state"] == "running":
-            raise SandboxError(f"spoolctl job {job} was left without an end", hint="its worker was killed")
+        if not said or not attempts or attempts[-1]["state"] == "running":
+            raise SandboxLost(f"spoolctl job {job} was left without an end", hint="its worker was killed")
         last = attempts[-1]
+        if last["state"] != said.get("result"):
+            raise SandboxError(f"spoolctl's database and its worker disagree on job {job}", hint="look at what the agent did")
         code = 0 if last["state"] == "succeeded" else last["exit_code"]
-        if code is None:
-            return replace(completed, spawn_error=str(last["error"]), exit_code=None, signal=None)
-        duration = max(0.0, last["finished_at"] - last["started_at"])
-        return replace(completed, exit_code=code, signal=-code if code < 0 else None, duration=duration)
+        if not isinstance(code, int) or (code == 0) != (last["state"] == "succeeded"):
+            raise SandboxError(f"spoolctl job {job} could not be run: {last['error']}", hint="check it: spoolctl doctor")
+        return replace(completed, exit_code=code, signal=-code if code < 0 else None)
 
 
 class _Pipes:
-    """The command's three streams as named files: its output goes straight into bounded sinks, never to disk."""
+    """The command's streams as named files: its output goes straight into bounded sinks, never to disk.
+
+    ``started`` is the monotonic time at which the command began, ``problem`` why it could not.
+    """
 
     def __init__(self, place: Path, command: Command) -> None:
         self.place = place
+        self.started: float | None = None
+        self.problem = ""
         place.mkdir(mode=0o700)
         (place / "stdin").write_bytes(command.stdin or b"")
-        self._sinks: dict[str, OutputSink] = {}
+        drop = [] if "LC_CTYPE" in command.env else ["LC_CTYPE"]  # Python adds it to its own environment
+        (place / "command.json").write_text(json.dumps({"argv": list(command.argv), "drop": drop}), encoding="utf-8")
         self._done = threading.Event()
-        self._threads: list[threading.Thread] = []
-        for name in ("stdout", "stderr"):
-            os.mkfifo(place / name, 0o600)
-            self._sinks[name] = (command.capture or BoundedOutput)()
-            thread = threading.Thread(target=self._pump, args=(name, command.on_output), daemon=True)
-            self._threads.append(thread)
-        self._readers = {name: os.open(place / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC) for name in self._sinks}
+        self._sinks: dict[str, OutputSink] = {name: (command.capture or BoundedOutput)() for name in ("stdout", "stderr")}
+        readers = {name: self._make(name) for name in (*self._sinks, "start")}
+        self._threads = [threading.Thread(target=self._watch, args=(readers.pop("start"),), daemon=True)]
+        for name, reader in readers.items():
+            pump = threading.Thread(target=self._pump, args=(name, reader, command.on_output), daemon=True)
+            self._threads.append(pump)
         for thread in self._threads:
             thread.start()
 
@@ -143,11 +178,30 @@ class _Pipes:
         for thread in self._threads:
             thread.join()
 
-    def _pump(self, name: Any, on_output: Callable[[Any, bytes], None] | None) -> None:
-        reader = self._readers[name]
+    def _make(self, name: str) -> int:
+        os.mkfifo(self.place / name, 0o600)
+        return os.open(self.place / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def _watch(self, reader: int) -> None:
+        """Wait for the pipe ``start`` to close; after that nobody can say anything on it."""
+        said = bytearray()
         poll = select.poll()
         poll.register(reader, select.POLLIN)
-        try:
+        with open(reader, "rb", buffering=0):
+            while not self._done.is_set():
+                for _, events in poll.poll(POLL_MILLISECONDS):
+                    data = _read(reader)
+                    said += data
+                    if not data and events & select.POLLHUP:
+                        os.unlink(self.place / "start")
+                        self.started = time.monotonic()
+                        self.problem = said.decode("utf-8", "replace")
+                        return
+
+    def _pump(self, name: Any, reader: int, on_output: Callable[[Any, bytes], None] | None) -> None:
+        poll = select.poll()
+        poll.register(reader, select.POLLIN)
+        with open(reader, "rb", buffering=0):
             while True:
                 ending = self._done.is_set()
                 poll.poll(POLL_MILLISECONDS)
@@ -159,13 +213,11 @@ class _Pipes:
                 elif ending:
                     return
                 else:
-                    self._done.wait(POLL_MILLISECONDS / 10_000)
-        finally:
-            os.close(reader)
+                    self._done.wait(PAUSE_SECONDS)
 
 
 @contextlib.contextmanager
-def _pipes(place: Path, command: Command) -> Generator[_Pipes]:
+def _job_pipes(place: Path, command: Command) -> Generator[_Pipes]:
     pipes = _Pipes(place, command)
     try:
         yield pipes
@@ -180,14 +232,3 @@ def _read(reader: int) -> bytes:
         return os.read(reader, CHUNK_BYTES)
     except BlockingIOError:
         return b""
-
-
-def _cannot_start(command: Command, cwd: Path) -> str | None:
-    """Return why a program cannot be executed; the shell that opens its streams could only say so on stderr."""
-    name = command.argv[0]
-    found = shutil.which(name, path=command.env.get("PATH", os.defpath)) if "/" not in name else str(cwd / name)
-    if found is None or not os.path.exists(found):
-        return f"[Errno 2] No such file or directory: {name!r}"
-    if not stat.S_ISREG(os.stat(found).st_mode) or not os.access(found, os.X_OK):
-        return f"[Errno 13] Permission denied: {name!r}"
-    return None if cwd.is_dir() else f"[Errno 2] No such file or directory: '{cwd}'"
