@@ -25,6 +25,7 @@ import sys
 import time
 from typing import Any, NoReturn
 
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 SETTLE_SECONDS = 0.2
 SWEEP_SECONDS = 10.0
@@ -34,6 +35,7 @@ REAPED_AT_ONCE = 1000
 MAX_ERROR = 2000
 FAREWELL_SECONDS = 10.0
 DESCRIPTORS = 5
+ALL_SIGNALS = [number for number in range(1, signal.NSIG) if number not in (signal.SIGKILL, signal.SIGSTOP, 32, 33)]
 LIMITS = {
     "cpu_seconds": resource.RLIMIT_CPU,
     "file_size_bytes": resource.RLIMIT_FSIZE,
@@ -46,6 +48,11 @@ LIMITS = {
 def become_subreaper() -> None:
     """Make every orphaned descendant a child of this process."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def wake_when_orphaned() -> None:
+    """Have the kernel continue this process when the harness dies: a command may have stopped it."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
 
 
 def ignore(_number: int, _frame: object) -> None:
@@ -239,8 +246,7 @@ def become_command(request: dict[str, Any], stdio: list[int], writer: int) -> No
     """Turn this forked process into the command; on failure write why and exit."""
     try:
         if request["cgroup"]:
-            with open(f"{request['cgroup']}/cgroup.procs", "wb", buffering=0) as members:
-                members.write(b"0")
+            move_to(request["cgroup"])
         os.setsid()
         for number in range(1, signal.NSIG):
             with contextlib.suppress(OSError, ValueError):
@@ -255,6 +261,32 @@ def become_command(request: dict[str, Any], stdio: list[int], writer: int) -> No
         number = getattr(error, "errno", None) or 0
         os.write(writer, f"{number} {error}".encode("utf-8", "replace")[:MAX_ERROR])
     os._exit(127)
+
+
+def candidates(name: str, environment: dict[str, str]) -> list[str]:
+    """List where a program may lie: a name without a slash is looked up in the ``PATH`` of the command's environment."""
+    if "/" in name:
+        return [name]
+    directories = environment.get("PATH", os.defpath).split(os.pathsep)
+    return [f"{directory or '.'}/{name}" for directory in directories]
+
+
+def move_to(cgroup: str) -> None:
+    """Put this process into a cgroup."""
+    with open(f"{cgroup}/cgroup.procs", "wb", buffering=0) as members:
+        members.write(b"0")
+
+
+def own_cgroup() -> str:
+    """Return this process's own directory in the unified hierarchy, or an empty string where there is none."""
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8") as file:
+            path = next((line[3:].strip() for line in file if line.startswith("0::")), "")
+        with open("/proc/self/mountinfo", encoding="utf-8") as file:
+            mount = next((line.split()[4] for line in file if " - cgroup2 " in line), "")
+    except OSError:
+        return ""
+    return mount + path if mount else ""
 
 
 def receive(channel: socket.socket) -> list[int]:
@@ -287,18 +319,43 @@ class Commands:
     def __init__(self) -> None:
         self.controls: dict[int, socket.socket] = {}
         self.root = ""
+        self.home = own_cgroup()
 
     def start(self, request: dict[str, Any], descriptors: list[int]) -> None:
         """Start one and say its pid, or why it could not start."""
         control = socket.socket(fileno=descriptors[3])
         self.root = os.path.dirname(request["cgroup"])
-        pid, problem = spawn(request, descriptors[:3])
+        pid, problem = spawn(request, descriptors[:3]) if request["limits"] else self.spawn_at_once(request, descriptors[:3])
         with contextlib.suppress(OSError):
             control.send(json.dumps(problem or {"command": pid}).encode())
         if problem:
             control.close()
         else:
             self.controls[pid] = control
+
+    def spawn_at_once(self, request: dict[str, Any], stdio: list[int]) -> tuple[int, dict[str, Any]]:
+        """Do what ``spawn`` does without a fork of this program: enter the cgroup and the directory, start, and leave again."""
+        actions = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(stdio)]
+        options: Any = {"file_actions": actions, "setsid": True, "setsigmask": (), "setsigdef": ALL_SIGNALS}
+        try:
+            os.chdir(request["cwd"])
+            move_to(request["cgroup"])
+            failure: OSError = FileNotFoundError(2, "No such file or directory", request["argv"][0])
+            for program in candidates(request["argv"][0], request["env"]):
+                try:
+                    return os.posix_spawn(program, request["argv"], request["env"], **options), {}
+                except (FileNotFoundError, NotADirectoryError):
+                    continue
+                except OSError as error:
+                    failure = error
+            raise failure
+        except Exception as error:
+            return 0, {"spawn_error": str(error)[:MAX_ERROR], "spawn_errno": getattr(error, "errno", None) or 0}
+        finally:
+            move_to(self.home)
+            os.chdir("/")
+            for descriptor in stdio:
+                os.close(descriptor)
 
     def ended(self, statuses: dict[int, int]) -> None:
         """Say how those ended that did, and end what has left its cgroup."""
@@ -391,6 +448,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     become_subreaper()
+    wake_when_orphaned()
     channel = socket.socket(fileno=int(sys.argv[1]))
     channel.set_inheritable(False)
     serve(channel)
