@@ -68,12 +68,12 @@ class Ledger:
         try:
             self._lock(time.monotonic() + patience)
             torn = self._load()
+            if torn:
+                self._set_aside(torn)
         except BaseException:
             os.close(self._descriptor)
             raise
         self.repaired = bool(torn)
-        if torn:
-            self._set_aside(torn)
 
     def append(self, type: str, data: Mapping[str, Any], *, actor: str = "coordinator") -> Event:
         """Write one event and return it. Raises ``OSError`` when the disk is full, and then nothing was written."""

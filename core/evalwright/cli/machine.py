@@ -88,7 +88,7 @@ def runs(project: Project) -> Record:
         states.setdefault(state_of(run), []).append(run.path.name)
         if lease_state(run) == "stale":
             leases.append(run.path.name)
-    unfinished = [run.path.name for run in abandoned(project.layout)]
+    unfinished = [run.path.name for run in abandoned(project.layout) if lease_state(run) != "held"]
     if not states and not unfinished:
         return component("not_configured", f"no runs in {project.layout.runs}")
     parts = [f"{len(names)} {state}" for state, names in sorted(states.items())]
@@ -111,8 +111,9 @@ def _file_system(place: Path) -> str:
     except OSError:
         return kind
     for line in lines:
-        _, point, name, *_ = line.split()
-        if len(point) > len(best) and Path(point) in (place.resolve(), *place.resolve().parents):
+        _, escaped, name, *_ = line.split()
+        point = escaped.encode().decode("unicode_escape")
+        if len(point) >= len(best) and Path(point) in (place.resolve(), *place.resolve().parents):
             best, kind = point, name
     return kind
 

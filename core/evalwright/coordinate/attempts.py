@@ -11,9 +11,10 @@ from typing import Any
 from evalwright.ledger import Event
 from evalwright.model import Case, Retry
 
-__all__ = ["Attempts"]
+__all__ = ["LOST", "Attempts"]
 
 Row = dict[str, Any]
+LOST = "worker_lost"
 ROW_KEYS = ("attempt", "status", "error", "duration_ms")
 
 
@@ -23,6 +24,7 @@ class Attempts:
     def __init__(self, retry: Retry) -> None:
         self._retry = retry
         self._last: dict[str, int] = {}
+        self._finished: dict[str, int] = {}
         self._spoiled: dict[str, list[Row]] = {}
         self._waiting: list[tuple[float, int, Case]] = []
         self._order = itertools.count()
@@ -39,6 +41,8 @@ class Attempts:
                 self._last[data["case"]] = data["attempt"]
             elif event["type"] == "TRIAL_RETRIED":
                 self._note(data)
+            elif event["type"] == "TRIAL_FINISHED":
+                self._finished[data["case"]] = data["attempt"]
 
     def begin(self, case_id: str) -> int:
         """Return the number of a new attempt, counted from 1 and never used twice."""
@@ -53,9 +57,19 @@ class Attempts:
         """Return the rows of attempts that were made again."""
         return self._spoiled.get(case_id, [])
 
-    def spoiled_last(self, case_id: str) -> bool:
-        """Tell whether the newest attempt is over already and only waits to be made again."""
-        return self.last(case_id) in [row["attempt"] for row in self.spoiled(case_id)]
+    def over(self, case_id: str) -> bool:
+        """Tell whether the newest attempt has ended already, whether its result counted or was to be made again."""
+        return self.last(case_id) in (self._finished.get(case_id), *(row["attempt"] for row in self.spoiled(case_id)))
+
+    def heard(self, case_id: str, attempt: int) -> bool:
+        """Tell whether a worker's own result of an attempt is on record; of a lost one there is none."""
+        if self._finished.get(case_id) == attempt:
+            return True
+        return any(row["attempt"] == attempt and not _lost(row) for row in self.spoiled(case_id))
+
+    def finish(self, case_id: str, attempt: int) -> None:
+        """Note that an attempt's own result counts."""
+        self._finished[case_id] = attempt
 
     def backoff(self, case_id: str, result: Mapping[str, Any]) -> float | None:
         """Return the seconds until a spoiled attempt is made again, ``None`` when its result counts."""
@@ -78,3 +92,8 @@ class Attempts:
     def _note(self, data: Mapping[str, Any]) -> None:
         row = {key: data.get(key) for key in ROW_KEYS} | {"counted": False}
         self._spoiled.setdefault(data["case"], []).append(row)
+
+
+def _lost(row: Row) -> bool:
+    error: Row = row["error"] or {}
+    return error.get("kind") == LOST

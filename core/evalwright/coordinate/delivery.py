@@ -113,6 +113,7 @@ class Delivery:
 
     def _receive(self, tree: str, bundle: Path, remote: Store) -> None:
         with disk_errors(bundle):
+            remove_tree(bundle, inside=self._run.path)
             bundle.mkdir(parents=True)
             with tempfile.TemporaryDirectory(dir=self._run.attempts, prefix=".incoming-") as place:
                 cache = CachedStore(Path(place), remote)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalwright.coordinate.attempts import Attempts
+from evalwright.coordinate.attempts import LOST, Attempts
 from evalwright.coordinate.create import created_timestamp
 from evalwright.coordinate.delivery import Delivery
 from evalwright.coordinate.lease import Lease
@@ -71,7 +71,7 @@ class Engine:
 
         Jobs of older attempts are ended, and have ended when this returns.
         """
-        open_ones = [case for case in cases if not self.attempts.spoiled_last(case.id)]
+        open_ones = [case for case in cases if not self.attempts.over(case.id)]
         current = {f"{self.run.path.name}/{case.id}/{self.attempts.last(case.id)}": case for case in open_ones}
         held = set(self.queue.attach(self.run.path.name))
         for key in held & current.keys():
@@ -138,8 +138,7 @@ class Engine:
     def _take(self, outcomes: Sequence[Outcome]) -> list[tuple[Event, Case]]:
         """Write down what ended, and return the trials whose result will count once that is durable."""
         finished: list[tuple[Event, Case]] = []
-        for outcome in outcomes:
-            flight = self._flying.pop(outcome.key, None)
+        for outcome, flight in [(outcome, self._flying.pop(outcome.key, None)) for outcome in outcomes]:
             if flight is None:
                 self._log_late(outcome)
                 continue
@@ -152,6 +151,8 @@ class Engine:
                 self.attempts.again(case, data, seconds)
                 self.delivery.discard(case.id, flight.spec.attempt)
                 continue
+            if outcome.ended == "done":
+                self.attempts.finish(case.id, flight.spec.attempt)
             state = {"id": case.id, "status": result["status"], "completed_ts": created_timestamp(self.environment)}
             self.delivery.settle(flight.spec, state)
             for warning in result.get("warnings", ()):
@@ -184,7 +185,7 @@ class Engine:
         reason = outcome.reason or f"the worker {outcome.worker} answered {outcome.ended}"
         if reason.startswith(DiskFull.code):
             raise DiskFull(reason, hint="free space; what was written is kept, and the run can be resumed")
-        return self._failure(spec, reason, kind="worker_lost", transient=outcome.transient)
+        return self._failure(spec, reason, kind=LOST, transient=outcome.transient)
 
     def _failure(self, spec: TrialSpec, reason: str, *, kind: str, transient: bool = False) -> dict[str, Any]:
         self.delivery.discard(spec.case_id, spec.attempt)
@@ -192,11 +193,11 @@ class Engine:
         return write_failure(spec, bundle, reason, store=self.delivery.store, kind=kind, transient=transient)
 
     def _log_late(self, outcome: Outcome) -> None:
-        """Keep what the late result of an older attempt cost; its score never counts. A repeated outcome is nothing new."""
+        """Keep what a late result cost; its score never counts. A repeated outcome is nothing new."""
         _, case_id, number = outcome.key.rsplit("/", 2)
         attempt = int(number)
-        known = attempt in (self.attempts.last(case_id), *(row["attempt"] for row in self.attempts.spoiled(case_id)))
-        if outcome.ended != "done" or outcome.result is None or known or outcome.key in self._late:
+        known = self.attempts.heard(case_id, attempt) or outcome.key in self._late
+        if outcome.ended != "done" or outcome.result is None or known:
             return
         self._late.add(outcome.key)
         usage = json.loads(outcome.result).get("usage")

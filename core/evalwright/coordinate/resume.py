@@ -17,7 +17,7 @@ from evalwright.coordinate.request import Selection, select_cases
 from evalwright.coordinate.run import ObserverSource, RunOutcome, Warn, driving
 from evalwright.errors import RunBusy, RunConflict, RunCorrupt, RunNotFound
 from evalwright.ledger import Event, read_events
-from evalwright.model import Case
+from evalwright.model import Case, PluginTable
 from evalwright.processes import Stop, boot_id
 from evalwright.report import Projection, project
 from evalwright.report.projection import OUR_FORMAT
@@ -125,7 +125,8 @@ def _planned(run: RunDirectory, record: Mapping[str, Any], settings: Settings) -
         checked = load_suite(run.snapshot, fixtures=False)
         cases = select_cases(checked.suite, Selection(cases=chosen))
         former = replace(settings, timeout=resolved["timeout"], keep_workspace=resolved["keep_workspace"], sandbox=None)
-        plan = make_plan(checked, cases, former)
+        chosen_then = replace(checked.suite, sandbox=PluginTable.from_json(resolved["tables"]["sandbox"]))
+        plan = make_plan(replace(checked, suite=chosen_then), cases, former)
         plan = replace(plan, tables=resolved["tables"], suite=checked.suite)
         return plan, Inputs.from_json(record["inputs"])
     except (KeyError, TypeError, ValueError) as error:

@@ -112,7 +112,8 @@ def driving(
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(lease.release)
         queue: Queue[Any] = registry.create("queue", plan.queue, {}, PluginHost(registry))
-        ledger = cleanup.enter_context(Ledger(run.ledger, run=run.path.name))
+        with disk_errors(run.ledger):
+            ledger = cleanup.enter_context(Ledger(run.ledger, run=run.path.name))
         if ledger.repaired:
             warn("W_LEDGER_TAIL_REPAIRED", "the ledger's last line was cut off; it was moved to ledger.jsonl.torn")
         cleanup.callback(shut_down)

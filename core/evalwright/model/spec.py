@@ -57,8 +57,11 @@ class TrialSpec:
 
     @staticmethod
     def from_bytes(data: bytes) -> TrialSpec:
-        """Read a spec written by :meth:`to_bytes`; keys of a newer version are refused by ``TypeError``."""
-        return TrialSpec(**json.loads(data))
+        """Read a spec written by :meth:`to_bytes`; keys or a form of a newer version are refused by ``TypeError``."""
+        spec = TrialSpec(**json.loads(data))
+        if spec.schema_version != 1:
+            raise TypeError(f"it has the form {spec.schema_version}, which a newer version writes")
+        return spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

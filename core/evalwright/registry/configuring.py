@@ -44,11 +44,12 @@ def model_problems(model: type[BaseModel], value: Any, place: str) -> list[Recor
     try:
         model.model_validate(value)
     except ValidationError as error:
-        problems += [
-            _record(item, place)
-            for item in error.errors(include_url=False)
-            if item["type"] != "extra_forbidden" or known is None
-        ]
+        for item in error.errors(include_url=False):
+            if item["type"] != "extra_forbidden" or known is None:
+                problems.append(_record(item, place))
+            elif len(item["loc"]) > 1:
+                *path, key = (str(part) for part in item["loc"])
+                problems.append(unknown_key(".".join([place, *path]).strip("."), key, _nested_keys(model, path)))
     return problems
 
 
@@ -71,6 +72,15 @@ def _known_keys(model: type[BaseModel]) -> set[str] | None:
     for name, field in model.model_fields.items():
         names.add(field.alias or name)
     return names
+
+
+def _nested_keys(model: type[BaseModel], path: Sequence[str]) -> list[str]:
+    """Return the names that a model inside a model takes, none where the path leads through something else."""
+    current: Any = model
+    for name in path:
+        field = getattr(current, "model_fields", {}).get(name)
+        current = field.annotation if field else None
+    return sorted(getattr(current, "model_fields", {}))
 
 
 def _record(item: Any, place: str) -> Record:

@@ -7,7 +7,6 @@ import json
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -16,7 +15,7 @@ from evalwright.interfaces import Beat, Command, Deadline, Mount, OutputSink, Sa
 from evalwright.model import Completed, TrialSpec
 from evalwright.processes import ProcessJournal
 from evalwright.redaction import Redactor
-from evalwright.rundir import check_id
+from evalwright.rundir import check_id, disk_errors
 from evalwright.worker.bounded import within
 from evalwright.worker.environment import base_environment, case_variables
 from evalwright.workspace import TrialPlace
@@ -225,4 +224,12 @@ def bounded(session: Session, action: Callable[[Deadline], object]) -> None:
 
 def journal_of(spec: TrialSpec, place: TrialPlace) -> Callable[[Sequence[int]], None] | None:
     """Return what notes the processes of a trial's commands, so that they are found if this process dies."""
-    return partial(ProcessJournal(Path(spec.journal)).note, place.root) if spec.journal else None
+    if spec.journal is None:
+        return None
+    journal = ProcessJournal(Path(spec.journal))
+
+    def note(pids: Sequence[int]) -> None:
+        with disk_errors(Path(str(spec.journal))):
+            journal.note(place.root, pids)
+
+    return note

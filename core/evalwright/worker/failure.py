@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def write_failure(
 ) -> dict[str, Any]:
     """Write and seal a bundle with status ``error``, a harness fault; return the result as ``execute`` would."""
     reason = str(finite(reason))
-    case = Runtime().gold_case(store, spec)
+    case = _runtime().gold_case(store, spec)
     error: dict[str, Any] = {"code": "E_RUNNER_FAILED", "kind": kind, "message": reason, "fault": "harness"}
     error["transient"] = transient
     row = {"attempt": spec.attempt, "status": "error", "error": error, "duration_ms": 0, "counted": True}
@@ -52,3 +53,9 @@ def write_failure(
         "usage": None,
         "duration_ms": 0,
     }
+
+
+@lru_cache(maxsize=1)
+def _runtime() -> Runtime:
+    """Return what keeps parsed gold, so that a thousand lost trials read it once."""
+    return Runtime()

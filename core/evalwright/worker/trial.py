@@ -13,7 +13,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from evalwright.errors import EvalwrightError, SandboxLost, TrialError
+from evalwright.errors import DiskFull, EvalwrightError, SandboxLost, TrialError
 from evalwright.interfaces import Beat, Store
 from evalwright.model import BUILTIN_SCORERS, Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
 from evalwright.model.manifest import changes_between
@@ -61,11 +61,13 @@ class Trial:
     def run(self, bundle: Path | None) -> bytes:
         """Carry the trial out, write and seal its bundle, and return the result."""
         with contextlib.ExitStack() as cleanup:
-            directory = bundle or Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="evalwright-bundle-")))
-            self.bundle = BundleWriter(directory)
             self.before = self.runtime.tree(self.store, self.spec.fixture_digest)
             self.place = self.runtime.scratch(self.spec).place(self.before.total_bytes)
             cleanup.callback(self._discard)
+            directory = bundle or Path(
+                cleanup.enter_context(tempfile.TemporaryDirectory(dir=self.place.root.parent, prefix="b"))
+            )
+            self.bundle = BundleWriter(directory)
             result = self._carry_out()
             if bundle is None and "digests" in result:
                 result["bundle"] = self._publish(directory)
@@ -141,6 +143,8 @@ class Trial:
         )
         try:
             return self.plugins.runner.run(view, context)
+        except DiskFull:
+            raise
         except (Exception, SystemExit, GeneratorExit) as error:
             self._note(error, "runner", spec.tables["runner"]["use"])
             return RunnerResult()

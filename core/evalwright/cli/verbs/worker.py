@@ -34,6 +34,8 @@ def answer(session: Session) -> Reply:
         lock=options.lock or "",
         bundle=Path(options.bundle) if options.bundle else None,
     )
+    if options.out and not Path(options.out).resolve().parent.is_dir():
+        raise UsageError(f"--out {options.out}: there is no such directory", hint="make it first", key="out")
     stop = Stop()
     stop.listen()
     me = current_process()
