@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+MINUTES ?= 10
 
-.PHONY: demo test check lint types contracts acceptance bench build clean
+.PHONY: demo test check lint types contracts acceptance bench chaos build clean
 
 demo: $(VENV)/.installed  ## run the repair agent over 28 real programs and show the report
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
@@ -31,6 +32,9 @@ acceptance: $(VENV)/.tested  ## every line of the must-show lists, in full
 
 bench: $(VENV)/.tested  ## measure speed as ratios against floors of the same run
 	$(BIN)/python -m tests.bench $(ROW)
+
+chaos: $(VENV)/.tested  ## kill runs under every queue for MINUTES, resume them, and look for what was lost
+	$(BIN)/python -m tests.chaos --minutes $(MINUTES)
 
 build: $(VENV)/.tested
 	$(BIN)/python -m build

@@ -15,7 +15,17 @@ from evalwright.canonical import digest_bytes, stable_json
 from evalwright.errors import StoreError
 from evalwright.interfaces import Store
 from evalwright.model import Entry, Manifest
-from evalwright.workspace import copy_file, digest_file, find_repositories, remove_tree, restore, scan, without_history
+from evalwright.workspace import (
+    clear_abandoned,
+    copy_file,
+    digest_file,
+    find_repositories,
+    owned_name,
+    remove_tree,
+    restore,
+    scan,
+    without_history,
+)
 
 __all__ = ["CachedStore", "DirectoryStore", "transfer"]
 
@@ -128,12 +138,16 @@ class DirectoryStore(Store):
         restore(manifest, target, self.verified)
         return manifest
 
+    def tidy(self) -> None:
+        """Remove what processes that died in the middle of a ``put`` left."""
+        clear_abandoned(self.root / "incoming")
+
     @contextlib.contextmanager
     def _aside(self) -> Generator[Path]:
         """Give a path inside the store that is removed afterwards if it was not renamed."""
         waiting = self.root / "incoming"
         waiting.mkdir(parents=True, exist_ok=True)
-        holder = Path(tempfile.mkdtemp(dir=waiting))
+        holder = Path(tempfile.mkdtemp(dir=waiting, prefix=f"{owned_name()}-"))
         try:
             yield holder / "content"
         finally:

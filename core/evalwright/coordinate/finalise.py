@@ -66,7 +66,7 @@ def tidy(run: RunDirectory) -> None:
     """Remove what only an unfinished run needs."""
     for directory in (run.attempts, run.queue):
         remove_tree(directory, inside=run.path)
-    for file in (run.journal, *run.path.glob(".*.json.*"), *run.path.glob("*.new")):
+    for file in (run.journal, *run.path.glob(".*.json.*"), *run.path.glob(".*.md.*"), *run.path.glob("*.new")):
         file.unlink(missing_ok=True)
 
 

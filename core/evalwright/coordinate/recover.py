@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from pathlib import Path
 
 from evalwright.coordinate.lease import Lease, lease_state
 from evalwright.errors import RunBusy
 from evalwright.processes import end_strays
-from evalwright.rundir import RunDirectory
+from evalwright.rundir import Layout, RunDirectory
+from evalwright.store import DirectoryStore
+from evalwright.workspace import clear_scratch
 
-__all__ = ["end_leftovers", "recover"]
+__all__ = ["clear_leftovers", "end_leftovers", "recover"]
 
 Warn = Callable[[str, str], None]
 
@@ -29,3 +32,9 @@ def end_leftovers(run: RunDirectory, warn: Warn) -> None:
     run.journal.unlink(missing_ok=True)
     if ended:
         warn("W_STRAYS_ENDED", f"{ended} processes of the run's former owner were still running; they were killed")
+
+
+def clear_leftovers(layout: Layout, workspaces: Path | None) -> None:
+    """Remove the files that dead processes left outside the run: workspaces, and halves of blobs."""
+    clear_scratch(workspaces)
+    DirectoryStore(layout.store).tidy()

@@ -12,7 +12,7 @@ from evalwright.coordinate.finalise import finalise, publish, tidy
 from evalwright.coordinate.inputs import Inputs
 from evalwright.coordinate.lease import Lease
 from evalwright.coordinate.plan import Plan, make_plan
-from evalwright.coordinate.recover import end_leftovers
+from evalwright.coordinate.recover import clear_leftovers, end_leftovers
 from evalwright.coordinate.request import Selection, select_cases
 from evalwright.coordinate.run import ObserverSource, RunOutcome, Warn, driving
 from evalwright.errors import RunBusy, RunConflict, RunCorrupt, RunNotFound
@@ -57,6 +57,7 @@ def resume_run(
         if lease.reclaimed:
             warn("W_RESERVATION_RECLAIMED", "the run's former owner is gone; its reservation was taken over")
         end_leftovers(run, warn)
+        clear_leftovers(layout, settings.workspaces)
         plan, inputs = _planned(run, record, settings)
         _check_identity(run, record, plan, inputs, DirectoryStore(layout.store))
         events = read_events(run.ledger) if run.ledger.is_file() else []
@@ -84,6 +85,7 @@ def _completed(run: RunDirectory, layout: Layout, settings: Settings) -> Project
         return project(run)
     lease = Lease.take(run, settings.reservation_ttl)
     try:
+        clear_leftovers(layout, settings.workspaces)
         tidy(run)
         return publish(run, layout)
     finally:

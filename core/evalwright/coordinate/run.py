@@ -76,6 +76,7 @@ def run_suite(request: RunRequest, *, stop: Stop, observers: ObserverSource, war
         warn("W_UNSANDBOXED_RUNNER", UNSANDBOXED)
     with disk_errors(request.layout.store):
         store = DirectoryStore(request.layout.store)
+        store.tidy()
         inputs = take_inputs(suite, cases, store)
     identity = plan.identity(inputs, store.tree(inputs.gold))
     existing = None if request.replace else _existing(request.layout.run(run_id), identity)

@@ -99,7 +99,7 @@ class DetachedQueue(Queue[None]):
     def _carry_out(self, job: Job, place: Path) -> None:
         try:
             outcome = self._outcome(job, place)
-        except OSError as error:
+        except Exception as error:
             outcome = Outcome(key=job.key, ended="lost", worker=place.name, reason=str(error))
         with self._news:
             self.workers.pop(job.key, None)

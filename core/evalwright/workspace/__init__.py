@@ -4,19 +4,22 @@ from evalwright.workspace.diff import unified_diff
 from evalwright.workspace.fixture import fixture_problems
 from evalwright.workspace.repository import find_repositories, without_history
 from evalwright.workspace.scan import UnreadableError, digest_file, scan
-from evalwright.workspace.scratch import Scratch, TrialPlace, remove_tree
+from evalwright.workspace.scratch import Scratch, TrialPlace, clear_abandoned, clear_scratch, owned_name, remove_tree
 from evalwright.workspace.write import copy_file, copy_tree, open_readable, restore
 
 __all__ = [
     "Scratch",
     "TrialPlace",
     "UnreadableError",
+    "clear_abandoned",
+    "clear_scratch",
     "copy_file",
     "copy_tree",
     "digest_file",
     "find_repositories",
     "fixture_problems",
     "open_readable",
+    "owned_name",
     "remove_tree",
     "restore",
     "scan",

@@ -8,14 +8,14 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evalwright.processes import ProcessIdentity, boot_id, current_process
 
-__all__ = ["Scratch", "TrialPlace", "remove_tree"]
+__all__ = ["Scratch", "TrialPlace", "clear_abandoned", "clear_scratch", "owned_name", "remove_tree"]
 
 MEMORY_DISK = Path("/dev/shm")
 ROOM_FACTOR = 16
@@ -58,7 +58,7 @@ class Scratch:
 
     def __init__(self, base: Path | None = None) -> None:
         self._base = base
-        self._owner = current_process()
+        self._owner = owned_name()
         self._made: set[Path] = set()
 
     def place(self, size_bytes: int) -> TrialPlace:
@@ -82,14 +82,13 @@ class Scratch:
         self._made.clear()
 
     def _home(self, base: Path) -> Path:
-        family = base / f"evalwright-{os.getuid()}"
-        home = family / f"{self._owner.pid}-{self._owner.start_time}-{_pid_namespace()}"
+        family = _family(base)
+        home = family / self._owner
         if home not in self._made:
             family.mkdir(mode=0o711, parents=True, exist_ok=True)
             if family.stat().st_uid != os.getuid():
                 raise PermissionError(f"{family} belongs to somebody else")
-            for stale in _abandoned(family, self._owner.host):
-                remove_tree(stale, inside=family)
+            clear_abandoned(family)
             home.mkdir(mode=0o711, exist_ok=True)
             self._made.add(home)
         return home
@@ -133,14 +132,34 @@ def _roomy(size_bytes: int) -> Path:
     return Path(tempfile.gettempdir())
 
 
-def _abandoned(family: Path, host: str) -> Iterator[Path]:
-    for candidate in family.iterdir():
-        parts = candidate.name.split("-")
-        if len(parts) != 3 or not all(part.isdigit() for part in parts) or int(parts[2]) != _pid_namespace():
+def owned_name() -> str:
+    """Return a name that tells which process a directory belongs to, so that it can be removed once that is dead."""
+    me = current_process()
+    return f"{me.pid}-{me.start_time}-{_pid_namespace()}"
+
+
+def clear_abandoned(directory: Path) -> None:
+    """Remove everything in a directory whose name begins with an :func:`owned_name` of a dead process."""
+    if not directory.is_dir():
+        return
+    host = current_process().host
+    for candidate in directory.iterdir():
+        parts = candidate.name.split("-")[:3]
+        if len(parts) < 3 or not all(part.isdigit() for part in parts) or int(parts[2]) != _pid_namespace():
             continue
         owner = ProcessIdentity(pid=int(parts[0]), start_time=int(parts[1]), boot_id=boot_id(), host=host)
         if not owner.alive:
-            yield candidate
+            remove_tree(candidate, inside=directory)
+
+
+def clear_scratch(base: Path | None) -> None:
+    """Remove what dead processes left where trials may have lived."""
+    for place in {base} if base else {MEMORY_DISK, Path(tempfile.gettempdir())}:
+        clear_abandoned(_family(place))
+
+
+def _family(base: Path) -> Path:
+    return base / f"evalwright-{os.getuid()}"
 
 
 def _pid_namespace() -> int:
