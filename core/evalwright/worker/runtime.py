@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import queue
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from evalwright.errors import PluginFailed, StoreError
 from evalwright.interfaces import Deadline, Plugin, Runner, Sandbox, Scorer, Store
@@ -19,6 +21,9 @@ from evalwright.worker.lock import lock_of
 from evalwright.workspace import Scratch
 
 __all__ = ["Plugins", "Runtime"]
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 START_SECONDS = 600.0
 CLOSE_SECONDS = 30.0
@@ -66,105 +71,122 @@ class Plugins:
         return self.registry.create(kind, table.use, table.config, self.host)
 
 
+class Once(Generic[K, V]):
+    """Values that are made once each, by the first thread that asks; whoever finds one made does not wait for a lock."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._made: dict[K, V] = {}
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """Return the value of a key, made now if it is not yet."""
+        with contextlib.suppress(KeyError):
+            return self._made[key]
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = make()
+            return self._made[key]
+
+    def clear(self) -> list[V]:
+        """Forget all values and return them."""
+        with self._lock:
+            made = list(self._made.values())
+            self._made.clear()
+            return made
+
+
 class Runtime:
     """The shared state of one process. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._stores: dict[str | Store, DirectoryStore] = {}
-        self._registries: dict[Path, Registry] = {}
-        self._suites: dict[str, Path] = {}
-        self._scratch: dict[str | None, Scratch] = {}
-        self._plugins: dict[str, Plugins] = {}
-        self._locks: dict[str, str] = {}
-        self._trees: dict[str, Manifest] = {}
-        self._cases: dict[str, dict[str, dict[str, Any]]] = {}
+        self._turns: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for number in range(len(os.sched_getaffinity(0))):
+            self._turns.put(number)
+        self._stores: Once[str | Store, DirectoryStore] = Once()
+        self._registries: Once[Path, Registry] = Once()
+        self._suites: Once[str, Path] = Once()
+        self._scratch: Once[str | None, Scratch] = Once()
+        self._plugins: Once[str, Plugins] = Once()
+        self._locks: Once[str, str] = Once()
+        self._trees: Once[str, Manifest] = Once()
+        self._cases: Once[str, dict[str, dict[str, Any]]] = Once()
+
+    @contextlib.contextmanager
+    def turn(self) -> Generator[None]:
+        """Let as many trials as there are processors do work of their own at once; the others wait without getting in the way.
+
+        Hundreds of threads that all want the interpreter spend more time on handing it over than on the work. Nothing that
+        waits for a command belongs into the block.
+        """
+        token = self._turns.get()
+        try:
+            yield
+        finally:
+            self._turns.put(token)
 
     def plugins(self, spec: TrialSpec, store: DirectoryStore) -> Plugins:
         """Return the plugins of a spec's tables, created and started on first use."""
-        key = _key(spec)
-        with self._lock:
-            if key not in self._plugins:
-                self._plugins[key] = Plugins(spec.tables, self._registry(spec, store))
-            return self._plugins[key]
+        return self._plugins.get(_key(spec), lambda: Plugins(spec.tables, self._registry(spec, store)))
 
     def lock(self, spec: TrialSpec, store: DirectoryStore) -> str:
         """Return the digest of the versions that would carry a spec out here."""
-        key = _key(spec)
-        with self._lock:
-            if key not in self._locks:
-                self._locks[key] = lock_of(spec.tables, self._registry(spec, store))
-            return self._locks[key]
+        return self._locks.get(_key(spec), lambda: lock_of(spec.tables, self._registry(spec, store)))
 
     def scratch(self, spec: TrialSpec) -> Scratch:
         """Return the scratch directories at the place that the spec wants."""
-        with self._lock:
-            return self._scratch_at(spec.workspaces)
+        base = spec.workspaces
+        return self._scratch.get(base, lambda: Scratch(Path(base) if base else None))
 
     def store(self, spec: TrialSpec, given: Store | None) -> DirectoryStore:
         """Return the store of a trial as a directory of this machine."""
         if isinstance(given, DirectoryStore):
             return given
-        key = spec.store if given is None else given
-        if key is None:
+        if given is not None:
+            return self._stores.get(given, lambda: CachedStore(self._directory(spec), given))
+        path = spec.store
+        if path is None:
             raise StoreError("this worker has no content store", hint="name one with --store")
-        with self._lock:
-            if key not in self._stores:
-                self._stores[key] = (
-                    DirectoryStore(Path(key)) if isinstance(key, str) else CachedStore(self._directory(spec), key)
-                )
-            return self._stores[key]
+        return self._stores.get(path, lambda: DirectoryStore(Path(path)))
 
     def tree(self, store: DirectoryStore, digest: str) -> Manifest:
         """Return a tree's manifest, read once."""
-        with self._lock:
-            if digest not in self._trees:
-                self._trees[digest] = store.tree(digest)
-            return self._trees[digest]
+        return self._trees.get(digest, lambda: store.tree(digest))
 
     def gold_case(self, store: DirectoryStore, spec: TrialSpec) -> dict[str, Any]:
         """Return the full case from the gold tree, parsed once."""
-        tree = self.tree(store, spec.gold_digest)
-        with self._lock:
-            if spec.gold_digest not in self._cases:
-                name = spec.tables.get("cases_file", "cases.jsonl")
-                digest = next(entry.sha256 for entry in tree.entries if entry.path == name)
-                with store.verified(digest or "").open("rb") as file:
-                    self._cases[spec.gold_digest] = _by_id(file.read())
-            return self._cases[spec.gold_digest][spec.case_id]
+        return self._cases.get(spec.gold_digest, lambda: self._gold_cases(store, spec))[spec.case_id]
 
     def close(self) -> None:
         """Close all plugins and remove the scratch directories."""
-        with self._lock:
-            for plugins in self._plugins.values():
-                plugins.close()
-            self._plugins.clear()
-            for scratch in self._scratch.values():
-                scratch.close()
-            self._scratch.clear()
+        for plugins in self._plugins.clear():
+            plugins.close()
+        for scratch in self._scratch.clear():
+            scratch.close()
+
+    def _gold_cases(self, store: DirectoryStore, spec: TrialSpec) -> dict[str, dict[str, Any]]:
+        name = spec.tables.get("cases_file", "cases.jsonl")
+        tree = self.tree(store, spec.gold_digest)
+        digest = next(entry.sha256 for entry in tree.entries if entry.path == name)
+        with store.verified(digest or "").open("rb") as file:
+            return _by_id(file.read())
 
     def _registry(self, spec: TrialSpec, store: DirectoryStore) -> Registry:
         directory = Path(spec.suite_directory) if spec.suite_directory else self._suite(spec, store)
-        return self._registries.setdefault(directory, Registry(directory))
+        return self._registries.get(directory, lambda: Registry(directory))
 
     def _suite(self, spec: TrialSpec, store: DirectoryStore) -> Path:
         """Return a directory with the suite's own files, gold left out, where the snapshot itself is out of reach."""
-        if spec.suite_tree is None:
-            return Path()
-        if spec.suite_tree not in self._suites:
-            directory = self._directory(spec)
-            store.restore(spec.suite_tree, directory)
-            self._suites[spec.suite_tree] = directory
-        return self._suites[spec.suite_tree]
+        tree = spec.suite_tree
+        return Path() if tree is None else self._suites.get(tree, lambda: self._restored(spec, store, tree))
+
+    def _restored(self, spec: TrialSpec, store: DirectoryStore, tree: str) -> Path:
+        directory = self._directory(spec)
+        store.restore(tree, directory)
+        return directory
 
     def _directory(self, spec: TrialSpec) -> Path:
         """Make a directory for as long as this process lives."""
-        return self._scratch_at(spec.workspaces).place(0).workspace
-
-    def _scratch_at(self, base: str | None) -> Scratch:
-        if base not in self._scratch:
-            self._scratch[base] = Scratch(Path(base) if base else None)
-        return self._scratch[base]
+        return self.scratch(spec).place(0).workspace
 
 
 def _key(spec: TrialSpec) -> str:

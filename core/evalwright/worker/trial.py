@@ -81,7 +81,7 @@ class Trial:
         return tree
 
     def _carry_out(self) -> dict[str, Any]:
-        with self._span("prepare"), disk_errors(self.place.root):
+        with self._span("prepare"), self.runtime.turn(), disk_errors(self.place.root):
             files = self._prepare()
             self.plugins = self.runtime.plugins(self.spec, self.store)
         context = AgentContext(
@@ -100,6 +100,13 @@ class Trial:
         if self.beat() == "cancel":
             self._release(context)
             return {"status": "canceled"}
+        if all(is_pure(scorer) for _, scorer in self.plugins.scorers):
+            with self.runtime.turn():
+                return self._judge(result, context)
+        return self._judge(result, context)
+
+    def _judge(self, result: RunnerResult, context: AgentContext) -> dict[str, Any]:
+        """Read what the agent left, score it and seal the evidence."""
         with self._span("collect"):
             answer = self._answer(result, context)
             self._rescan()
