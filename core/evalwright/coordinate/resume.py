@@ -50,12 +50,8 @@ def resume_run(
         return RunOutcome(run=run, report=_completed(run, layout, settings), existing=True)
     record = _record(run)
     settings = replace(settings, queue=settings.queue or record.get("execution", {}).get("queue"))
-    lease = Lease.take(run, settings.reservation_ttl)
+    lease = _take(run, settings, warn)
     try:
-        if run.manifest.is_file():
-            raise RunBusy(f"run {run.path.name} was finished by another process just now", hint="ask for its report")
-        if lease.reclaimed:
-            warn("W_RESERVATION_RECLAIMED", "the run's former owner is gone; its reservation was taken over")
         end_leftovers(run, warn)
         clear_leftovers(layout, settings.workspaces)
         plan, inputs = _planned(run, record, settings)
@@ -67,16 +63,32 @@ def resume_run(
         raise
     with driving(lease, layout, plan, inputs, stop, observers, warn, environment, settings) as engine:
         engine.attempts.remember(events)
-        pending = [case for case in plan.cases if case.id not in done]
-        flying = engine.adopt(pending)
-        _clear(run, pending, engine, flying)
-        event = engine.emit("RUN_RESUMED", {"pending": len(pending), "done": len(done), "adopted": sorted(flying)})
-        engine.commit()
-        engine.observers.call("run_resumed", event=event, total=len(plan.cases), done=len(done))
-        if not pending:
-            warn("W_RESUME_NOTHING_PENDING", "every trial was done; only the manifest was missing")
-        engine.carry_out([case for case in pending if case.id not in flying])
+        _go_on(engine, done, warn)
         return RunOutcome(run=run, report=finalise(engine))
+
+
+def _take(run: RunDirectory, settings: Settings, warn: Warn) -> Lease:
+    lease = Lease.take(run, settings.reservation_ttl)
+    if run.manifest.is_file():
+        lease.release()
+        raise RunBusy(f"run {run.path.name} was finished by another process just now", hint="ask for its report")
+    if lease.reclaimed:
+        warn("W_RESERVATION_RECLAIMED", "the run's former owner is gone; its reservation was taken over")
+    return lease
+
+
+def _go_on(engine: Engine, done: Collection[str], warn: Warn) -> None:
+    """Carry out what is left: first what the queue still has, then the rest."""
+    plan = engine.plan
+    pending = [case for case in plan.cases if case.id not in done]
+    flying = engine.adopt(pending)
+    _clear(engine.run, pending, engine, flying)
+    event = engine.emit("RUN_RESUMED", {"pending": len(pending), "done": len(done), "adopted": sorted(flying)})
+    engine.commit()
+    engine.observers.call("run_resumed", event=event, total=len(plan.cases), done=len(done))
+    if not pending:
+        warn("W_RESUME_NOTHING_PENDING", "every trial was done; only the manifest was missing")
+    engine.carry_out([case for case in pending if case.id not in flying])
 
 
 def _completed(run: RunDirectory, layout: Layout, settings: Settings) -> Projection:

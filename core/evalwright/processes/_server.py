@@ -14,7 +14,6 @@ A message with one descriptor asks for nothing but an answer on it, once no tree
 """
 
 import contextlib
-import ctypes
 import json
 import os
 import resource
@@ -23,15 +22,16 @@ import signal
 import socket
 import sys
 import time
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
+if TYPE_CHECKING:
+    from evalwright.processes import _tree as tree
+else:
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    import _tree as tree
+
 SETTLE_SECONDS = 0.2
-SWEEP_SECONDS = 10.0
-TICK_SECONDS = 0.005
 STORM = 500
-REAPED_AT_ONCE = 1000
 MAX_ERROR = 2000
 FAREWELL_SECONDS = 10.0
 DESCRIPTORS = 5
@@ -45,127 +45,17 @@ LIMITS = {
 }
 
 
-def become_subreaper() -> None:
-    """Make every orphaned descendant a child of this process."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def wake_when_orphaned() -> None:
-    """Have the kernel continue this process when the harness dies: a command may have stopped it."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
-
-
-def ignore(_number: int, _frame: object) -> None:
-    """Handle a signal by waking up from poll, which the wakeup descriptor does."""
-
-
-def children_of(pid: int) -> list[int]:
-    """List the direct children of a process, over all of its threads."""
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children") as file:
-                found += [int(word) for word in file.read().split()]
-    return found
-
-
-def descendants(roots: list[int]) -> list[int]:
-    """List ``roots`` and everything below them."""
-    found: list[int] = []
-    waiting = list(roots)
-    while waiting:
-        pid = waiting.pop()
-        found.append(pid)
-        waiting += children_of(pid)
-    return found
-
-
-def send_all(pids: list[int], signum: int) -> None:
-    """Signal each process that still exists."""
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            os.kill(pid, signum)
-
-
-class Family:
-    """The children of this process, minus those that ``spared`` names, and all that descends from them."""
-
-    def __init__(self, spared: set[int] | None = None) -> None:
-        self.spared = spared or set[int]()
-        self.statuses: dict[int, int] = {}
-
-    def living(self) -> list[int]:
-        """Reap what has ended; list what lives."""
-        self.reap()
-        return descendants([pid for pid in children_of(os.getpid()) if pid not in self.spared])
-
-    def reap(self) -> None:
-        """Collect the exit status of children that have ended; bounded, since a fork storm never runs out of them."""
-        with contextlib.suppress(ChildProcessError):
-            for _ in range(REAPED_AT_ONCE):
-                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
-                if pid == 0:
-                    return
-                if not os.WIFSTOPPED(status):
-                    self.statuses[pid] = status
-                elif pid in self.spared:
-                    send_all([pid], signal.SIGKILL)
-
-    def signal_groups(self, signum: int, seen: set[int]) -> bool:
-        """Signal the process groups of everything not in ``seen`` yet; tell whether there was anything.
-
-        One call reaches a whole group at once, however fast it forks. A group of a descendant holds only descendants: the
-        command leads a session of its own, and a group never crosses a session.
-        """
-        fresh = [pid for pid in self.living() if pid not in seen]
-        seen.update(fresh)
-        groups: set[int] = set()
-        for pid in fresh:
-            with contextlib.suppress(OSError):
-                groups.add(os.getpgid(pid))
-        for group in groups - {os.getpgid(0)}:
-            with contextlib.suppress(OSError):
-                os.killpg(group, signum)
-        send_all(fresh, signum)
-        return bool(fresh)
-
-    def sweep(self) -> tuple[set[int], int]:
-        """Stop the whole tree until nothing new appears, then kill until nothing lives.
-
-        Return the processes that were killed, and how many outlived even that.
-        """
-        seen: set[int] = set()
-        give_up = time.monotonic() + SWEEP_SECONDS
-        while self.signal_groups(signal.SIGSTOP, seen) and time.monotonic() < give_up:
-            pass
-        give_up = time.monotonic() + SWEEP_SECONDS
-        while self.signal_groups(signal.SIGKILL, set()):
-            if time.monotonic() > give_up:
-                return seen, len(self.living())
-            time.sleep(TICK_SECONDS / 5)
-        return seen, 0
-
-    def wait_gone(self, seconds: float) -> bool:
-        """Wait until nothing lives, at most ``seconds``."""
-        give_up = time.monotonic() + seconds
-        while self.living():
-            if time.monotonic() >= give_up:
-                return False
-            time.sleep(TICK_SECONDS)
-        return True
-
-
 class Supervisor:
     """Runs one command and reports how it ended."""
 
     def __init__(self, request: dict[str, Any], stdio: list[int], control: socket.socket) -> None:
         self.request = request
         self.control = control
-        self.family = Family()
+        self.family = tree.Family()
         self.report: dict[str, Any] = {"timed_out": False, "canceled": False, "leaked": 0, "survivors": 0}
         self.wake, writer = os.pipe()
         os.set_blocking(writer, False)
-        signal.signal(signal.SIGCHLD, ignore)
+        signal.signal(signal.SIGCHLD, tree.ignore)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         self.started = time.monotonic()
         self.child = self.spawn(stdio)
@@ -306,7 +196,7 @@ def start_supervisor(channel: socket.socket, request: dict[str, Any], descriptor
         return pid
     try:
         signal.set_wakeup_fd(-1)
-        become_subreaper()
+        tree.become_subreaper()
         channel.close()
         Supervisor(request, descriptors[:3], socket.socket(fileno=descriptors[3])).run()
     finally:
@@ -362,7 +252,9 @@ class Commands:
         for pid in self.controls.keys() & statuses.keys():
             with self.controls.pop(pid) as control, contextlib.suppress(OSError):
                 control.send(json.dumps({"status": statuses[pid]}).encode())
-            send_all(descendants([child for child in children_of(os.getpid()) if self.escaped(child)]), signal.SIGKILL)
+            tree.send_all(
+                tree.descendants([child for child in tree.children_of(os.getpid()) if self.escaped(child)]), signal.SIGKILL
+            )
 
     def escaped(self, pid: int) -> bool:
         """Tell whether an orphan that came to the server is in none of its cgroups any more."""
@@ -378,7 +270,7 @@ class Commands:
         """Kill everything in the cgroups and remove them."""
         if not self.root:
             return
-        give_up = time.monotonic() + SWEEP_SECONDS
+        give_up = time.monotonic() + tree.SWEEP_SECONDS
         while time.monotonic() < give_up:
             with contextlib.suppress(OSError), open(f"{self.root}/cgroup.kill", "wb", buffering=0) as file:
                 file.write(b"1")
@@ -387,15 +279,15 @@ class Commands:
                     os.rmdir(directory)
             if not os.path.exists(self.root):
                 return
-            time.sleep(TICK_SECONDS)
+            time.sleep(tree.TICK_SECONDS)
 
 
 def serve(channel: socket.socket) -> None:
     """Answer requests until the harness is gone; end the trees of supervisors that were killed."""
-    family, commands = Family(spared=set()), Commands()
+    family, commands = tree.Family(spared=set()), Commands()
     wake, writer = os.pipe()
     os.set_blocking(writer, False)
-    signal.signal(signal.SIGCHLD, ignore)
+    signal.signal(signal.SIGCHLD, tree.ignore)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     poll = select.poll()
     poll.register(channel, select.POLLIN)
@@ -421,7 +313,7 @@ def serve(channel: socket.socket) -> None:
         tidy(family, commands)
 
 
-def tidy(family: Family, commands: Commands) -> None:
+def tidy(family: tree.Family, commands: Commands) -> None:
     """Forget supervisors that ended; end the trees of those that were killed."""
     family.reap()
     commands.ended(family.statuses)
@@ -433,12 +325,12 @@ def tidy(family: Family, commands: Commands) -> None:
         family.sweep()
 
 
-def say_farewell(family: Family, commands: Commands) -> None:
+def say_farewell(family: tree.Family, commands: Commands) -> None:
     """Let supervisors end their commands, as they do when their control sockets close, then end whatever is left."""
     give_up = time.monotonic() + FAREWELL_SECONDS
     while family.spared and time.monotonic() < give_up:
         tidy(family, commands)
-        time.sleep(TICK_SECONDS)
+        time.sleep(tree.TICK_SECONDS)
     family.spared.clear()
     family.sweep()
 
@@ -447,8 +339,8 @@ def main() -> None:
     """Serve on the descriptor that the command line names."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    become_subreaper()
-    wake_when_orphaned()
+    tree.become_subreaper()
+    tree.wake_when_orphaned()
     channel = socket.socket(fileno=int(sys.argv[1]))
     channel.set_inheritable(False)
     serve(channel)
