@@ -273,7 +273,7 @@ def test_process_that_is_gone_already_is_noted_without_a_name(trial: Trial) -> N
 def test_notes_of_many_threads_lie_each_on_a_line_of_its_own(trial: Trial) -> None:
     in_threads(lambda number: [trial.note([os.getpid()], trial.place / f"{number}-{n}") for n in range(50)])
 
-    records = [json.loads(line) for line in trial.journal.read_text().splitlines()]
+    records = [json.loads(line) for line in trial.journal.read_text().splitlines() if line]
     assert len({record["place"] for record in records}) == len(records) == 400
     (process,) = records[0]["processes"]
     assert process == {

@@ -24,7 +24,8 @@ class Attempts:
     def __init__(self, retry: Retry) -> None:
         self._retry = retry
         self._last: dict[str, int] = {}
-        self._finished: dict[str, int] = {}
+        self._ended: dict[str, int] = {}
+        self._heard: dict[str, int] = {}
         self._spoiled: dict[str, list[Row]] = {}
         self._waiting: list[tuple[float, int, Case]] = []
         self._order = itertools.count()
@@ -42,7 +43,9 @@ class Attempts:
             elif event["type"] == "TRIAL_RETRIED":
                 self._note(data)
             elif event["type"] == "TRIAL_FINISHED":
-                self._finished[data["case"]] = data["attempt"]
+                self._ended[data["case"]] = data["attempt"]
+                if not _lost(data):
+                    self.finish(data["case"], data["attempt"])
 
     def begin(self, case_id: str) -> int:
         """Return the number of a new attempt, counted from 1 and never used twice."""
@@ -59,17 +62,17 @@ class Attempts:
 
     def over(self, case_id: str) -> bool:
         """Tell whether the newest attempt has ended already, whether its result counted or was to be made again."""
-        return self.last(case_id) in (self._finished.get(case_id), *(row["attempt"] for row in self.spoiled(case_id)))
+        return self.last(case_id) in (self._ended.get(case_id), *(row["attempt"] for row in self.spoiled(case_id)))
 
     def heard(self, case_id: str, attempt: int) -> bool:
         """Tell whether a worker's own result of an attempt is on record; of a lost one there is none."""
-        if self._finished.get(case_id) == attempt:
+        if self._heard.get(case_id) == attempt:
             return True
         return any(row["attempt"] == attempt and not _lost(row) for row in self.spoiled(case_id))
 
     def finish(self, case_id: str, attempt: int) -> None:
         """Note that an attempt's own result counts."""
-        self._finished[case_id] = attempt
+        self._heard[case_id] = attempt
 
     def backoff(self, case_id: str, result: Mapping[str, Any]) -> float | None:
         """Return the seconds until a spoiled attempt is made again, ``None`` when its result counts."""
@@ -95,5 +98,5 @@ class Attempts:
 
 
 def _lost(row: Row) -> bool:
-    error: Row = row["error"] or {}
+    error: Row = row.get("error") or {}
     return error.get("kind") == LOST

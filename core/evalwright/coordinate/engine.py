@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evalwright.canonical import is_object
 from evalwright.coordinate.attempts import LOST, Attempts
 from evalwright.coordinate.create import created_timestamp
 from evalwright.coordinate.delivery import Delivery
@@ -175,8 +178,8 @@ class Engine:
                 f"the worker {outcome.worker} refused {outcome.key}: {outcome.reason}",
                 hint="install the same versions of evalwright and its plugins there, then resume the run",
             )
-        if outcome.ended == "done" and outcome.result is not None:
-            result: dict[str, Any] = json.loads(outcome.result)
+        result = _parsed(outcome)
+        if outcome.ended == "done" and result is not None:
             try:
                 self.delivery.fetch(spec, outcome, str(result.get("seal")))
                 return result
@@ -193,15 +196,17 @@ class Engine:
         return write_failure(spec, bundle, reason, store=self.delivery.store, kind=kind, transient=transient)
 
     def _log_late(self, outcome: Outcome) -> None:
-        """Keep what a late result cost; its score never counts. A repeated outcome is nothing new."""
-        _, case_id, number = outcome.key.rsplit("/", 2)
-        attempt = int(number)
-        known = self.attempts.heard(case_id, attempt) or outcome.key in self._late
-        if outcome.ended != "done" or outcome.result is None or known:
+        """Keep what a late result of this run cost; its score never counts. A repeated outcome is nothing new."""
+        named = re.fullmatch(r"([^/]+)/([^/]+)/(\d+)", outcome.key)
+        if named is None or named[1] != self.run.path.name or outcome.ended != "done" or outcome.key in self._late:
+            return
+        case_id, attempt = named[2], int(named[3])
+        result = _parsed(outcome)
+        if result is None or attempt > self.attempts.last(case_id) or self.attempts.heard(case_id, attempt):
             return
         self._late.add(outcome.key)
-        usage = json.loads(outcome.result).get("usage")
-        self.emit("TRIAL_LATE", {"case": case_id, "attempt": attempt, "worker": outcome.worker, "usage": usage})
+        data = {"case": case_id, "attempt": attempt, "worker": outcome.worker, "usage": result.get("usage")}
+        self.emit("TRIAL_LATE", data)
         self.delivery.discard(case_id, attempt)
 
     def _give_up(self) -> None:
@@ -238,5 +243,19 @@ class Engine:
         give_up = time.monotonic() + STOP_SECONDS
         while keys and time.monotonic() < give_up:
             outcomes = self.queue.poll(POLL_SECONDS)
-            self._early += [outcome for outcome in outcomes if outcome.key in self._flying]
+            for outcome in outcomes:
+                if outcome.key in self._flying:
+                    self._early.append(outcome)
+                else:
+                    with contextlib.suppress(DiskFull):
+                        self._log_late(outcome)
             keys -= {outcome.key for outcome in outcomes}
+
+
+def _parsed(outcome: Outcome) -> dict[str, Any] | None:
+    """Return the result that a worker sent, ``None`` for what is none."""
+    try:
+        result = json.loads(outcome.result or b"")
+    except ValueError:
+        return None
+    return result if is_object(result) and isinstance(result.get("status"), str) else None

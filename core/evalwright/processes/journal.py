@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -22,12 +23,13 @@ class ProcessJournal:
         self._path = path
 
     def note(self, place: Path, pids: Sequence[int]) -> None:
-        """Record live processes of this host and the trial's private directory, in one write."""
+        """Record live processes of this host and the trial's private directory, in one write. Raises ``OSError``."""
         identities = [identity.as_json() for pid in pids if (identity := identity_of(pid))]
-        line = json.dumps({"place": str(place), "processes": identities}) + "\n"
+        line = b"\n" + json.dumps({"place": str(place), "processes": identities}).encode() + b"\n"
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            os.write(descriptor, line.encode())
+            if os.write(descriptor, line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
         finally:
             os.close(descriptor)
 

@@ -49,7 +49,9 @@ def model_problems(model: type[BaseModel], value: Any, place: str) -> list[Recor
                 problems.append(_record(item, place))
             elif len(item["loc"]) > 1:
                 *path, key = (str(part) for part in item["loc"])
-                problems.append(unknown_key(".".join([place, *path]).strip("."), key, _nested_keys(model, path)))
+                names = _nested_keys(model, path)
+                problem = unknown_key(".".join([place, *path]).strip("."), key, names)
+                problems.append(problem if names else problem | {"hint": f"leave {key} out"})
     return problems
 
 

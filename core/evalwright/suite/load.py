@@ -207,8 +207,8 @@ class _Loader:
             self._extend([record])
             return PluginTable(use=use)
         for record in configuration_problems(loaded.cls, config, place):
-            key = str(record.get("key", "")).rpartition(".")[2]
-            if "unknown key" in record["message"] and "did_you_mean" not in record and also:
+            where, _, key = str(record.get("key", "")).rpartition(".")
+            if "unknown key" in record["message"] and "did_you_mean" not in record and also and where == place:
                 record = unknown_key(place, key, also)
             self._extend([record])
         return PluginTable(use=use, config=config)

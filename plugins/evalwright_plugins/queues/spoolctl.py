@@ -21,7 +21,8 @@ __all__ = ["SpoolctlQueue"]
 
 WORKER_VARIABLES = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "TMPDIR")
 GRACE_SECONDS = 10.0
-PROBE_BYTES = 1 << 16
+PROBE_BYTES = 1 << 20
+FULL_WORDS = ("disk is full", "No space left on device", "Disk quota exceeded")
 
 
 class SpoolctlQueue(Queue[None]):
@@ -117,27 +118,31 @@ class SpoolctlQueue(Queue[None]):
         try:
             outcome = self._outcome(job, place)
         except Exception as error:
-            outcome = Outcome(key=job.key, ended="lost", worker="spoolctl", reason=_full(place) or str(error))
+            outcome = Outcome(key=job.key, ended="lost", worker="spoolctl", reason=_full(place, str(error)) or str(error))
         self._outcomes.put(outcome)
         self._threads.discard(threading.current_thread())
 
     def _outcome(self, job: Job, place: Path) -> Outcome:
         spec, out = place / "spec.json", place / "outcome.json"
         number = self._spool.add(job.key, worker_command(job, spec, out), cwd=place)
-        self._supervisor.run(
+        done = self._supervisor.run(
             Command(argv=self._spool.worker(job.key), cwd=str(place), env=self._environment, grace=GRACE_SECONDS)
         )
         outcome = read_outcome(out)
         if outcome is None:
-            reason = _full(place) or _reason(self._spool, number)
+            said = done.stdout.text + done.stderr.text
+            reason = _full(place, said) or _reason(self._spool, number)
             self._spool.withdraw(number)
             withdrawn = not spec.exists()
             outcome = Outcome(key=job.key, ended="canceled" if withdrawn else "lost", worker="spoolctl", reason=reason)
         return outcome
 
 
-def _full(place: Path) -> str | None:
-    """Return that the disk is full, if it is: then neither spoolctl nor a worker can write down how a job ended."""
+def _full(place: Path, said: str) -> str | None:
+    """Return that the disk is full, if it is or was: then neither spoolctl nor a worker can write down how a job ended."""
+    told = next((words for words in FULL_WORDS if words in said), None)
+    if told:
+        return f"{DiskFull.code}: {told}"
     probe = place / "probe"
     try:
         probe.write_bytes(bytes(PROBE_BYTES))
