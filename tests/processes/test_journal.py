@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -299,3 +300,19 @@ def test_relay_of_short_lived_processes_in_a_recorded_session_is_ended(trial: Tr
     end_strays(trial.journal)
 
     assert living_strays(trial.journal) == 0
+
+
+def test_line_that_a_full_disk_cut_is_told_of_and_swallows_no_later_one(trial: Trial) -> None:
+    trial.note([os.getpid()])
+    size = trial.journal.stat().st_size
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, hard))
+    try:
+        with pytest.raises(OSError, match="No space"):
+            trial.note([os.getpid()])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    trial.note([os.getpid()], trial.place / "later")
+
+    assert b"later" in trial.journal.read_bytes().splitlines()[-1]
+    assert json.loads(trial.journal.read_bytes().splitlines()[-1])["place"].endswith("later")
