@@ -176,10 +176,10 @@ def read_events(path: Path) -> list[Event]:
 
 def first_damage(path: Path) -> Damage | None:
     """Return the first damage of a ledger, a torn tail included, or ``None`` for a whole one."""
-    head = read_head(head_of(path))
-    whole, torn = _split_torn(path.read_bytes())
     seq = line = 0
     try:
+        head = read_head(head_of(path))
+        whole, torn = _split_torn(path.read_bytes())
         for event in _verified(whole, path, head):
             seq, line = event["seq"], line + 1
     except LedgerDamaged as error:
@@ -196,12 +196,19 @@ def head_of(ledger: Path) -> Path:
 
 
 def read_head(path: Path) -> Mapping[str, Any]:
-    """Return the head record, or an empty one when there is none that can be read."""
+    """Return the head record, an empty one when there is none. Raises ``LedgerDamaged`` for a file that is no head record.
+
+    It is always replaced as a whole, so no crash can leave half of one.
+    """
     try:
         head = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except OSError:
         return {}
-    return head if is_object(head) else {}
+    except ValueError:
+        head = None
+    if is_object(head) and type(head.get("seq")) is int and isinstance(head.get("digest"), str):
+        return head
+    raise _damaged(path, 1, 0, "bad_head", "the head record is not {seq, digest}")
 
 
 def _split_torn(content: bytes) -> tuple[bytes, bytes]:

@@ -203,7 +203,9 @@ def test_processes_that_a_dead_run_left_are_counted_and_not_ended(
     here: Call, ran: Project, tmp_path: Path, stray: subprocess.Popen[bytes]
 ) -> None:
     run = unfinished(ran)
-    ProcessJournal(run.journal).note(tmp_path / "trial-of-nobody", [stray.pid])
+    journal = ProcessJournal(run.journal)
+    journal.make()
+    journal.note(tmp_path / "trial-of-nobody", [stray.pid])
 
     entry = component(here, "processes")
 
@@ -220,7 +222,9 @@ def test_processes_of_a_live_run_are_no_strays(
     here: Call, ran: Project, tmp_path: Path, stray: subprocess.Popen[bytes]
 ) -> None:
     run = unfinished(ran)
-    ProcessJournal(run.journal).note(tmp_path / "trial-of-nobody", [stray.pid])
+    journal = ProcessJournal(run.journal)
+    journal.make()
+    journal.note(tmp_path / "trial-of-nobody", [stray.pid])
     lease = Lease.take(run, 60)
     try:
         assert component(here, "processes")["state"] == "healthy"

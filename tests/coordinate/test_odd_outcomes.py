@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.coordinate.test_queues import Bench, Crash, Inline, runner, statuses
 
+from evalwright.errors import DiskFull, PluginFailed
 from evalwright.interfaces import Job, Outcome
 
 __all__ = ["runner"]
@@ -82,3 +84,35 @@ def test_cost_of_a_result_that_a_resume_drops_is_on_record(bench: Bench) -> None
     assert statuses(bench.resume(Keeping)) == {"a": "pass"}
     (late,) = bench.data("TRIAL_LATE")
     assert (late["case"], late["attempt"], late["usage"]["input"]) == ("a", 1, 7)
+
+
+@pytest.mark.parametrize("method", ["open", "store", "submit", "poll"])
+def test_defect_of_a_queue_is_told_as_its_own_and_the_run_goes_on_with_another(bench: Bench, method: str) -> None:
+    def broken(self: Inline, *_: object) -> None:
+        raise RuntimeError("boom")
+
+    defective: type[Inline] = type("Defective", (Inline,), {method: broken})
+    with pytest.raises(PluginFailed, match=f"{method} failed: RuntimeError: boom") as raised:
+        bench.run(defective)
+    assert "--queue local" in raised.value.hint
+    assert statuses(bench.resume(Inline)) == {"a": "pass", "b": "pass"}
+
+
+@pytest.mark.parametrize("junk", [None, ["junk"], 7], ids=repr)
+def test_queue_that_returns_no_outcomes_is_told_so(bench: Bench, junk: object) -> None:
+    def poll(self: Inline, timeout: float) -> object:
+        return junk
+
+    defective: type[Inline] = type("Junky", (Inline,), {"poll": poll})
+    with pytest.raises(PluginFailed, match="poll failed"):
+        bench.run(defective)
+
+
+def test_disk_that_is_full_for_the_queue_is_full_for_the_run(bench: Bench) -> None:
+    class Full(Inline):
+        def submit(self, jobs: Sequence[Job]) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(DiskFull):
+        bench.run(Full)
+    assert statuses(bench.resume(Inline)) == {"a": "pass", "b": "pass"}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evalwright.coordinate import Lease, recover
-from evalwright.processes import living_strays
+from evalwright.processes import current_process, living_strays
 from evalwright.processes.identity import parent_of, state_of
 from evalwright.rundir import RunDirectory
 from evalwright.testing import soon
@@ -169,10 +169,10 @@ class Warnings:
 
 def left(tmp_path: Path) -> tuple[RunDirectory, subprocess.Popen[bytes]]:
     """Return a run with a journal that names a process which works in its trial's directory, and that process."""
-    run, place = RunDirectory(tmp_path / "r"), tmp_path / "7c1e"
+    run, place = RunDirectory(tmp_path / "r"), tmp_path / "evalwright-0" / "1-1-1" / "0123456789abcdef"
     run.path.mkdir()
-    place.mkdir()
-    run.journal.write_text(json.dumps({"place": str(place), "processes": []}) + "\n")
+    place.mkdir(parents=True)
+    run.journal.write_text(json.dumps({"by": current_process().as_json(), "place": str(place), "processes": []}) + "\n")
     return run, subprocess.Popen(["sleep", "60"], cwd=place, start_new_session=True)
 
 

@@ -391,3 +391,52 @@ def test_relative_python_path_reaches_the_workers_as_absolute(
     answer = project.call("run", "demo", "--queue", "spoolctl", "--json", env=env)
 
     assert answer.data["run"]["status_counts"]["pass"] == 1
+
+
+QUEUE_FILE = """
+from evalwright.interfaces import Queue
+from evalwright.worker import attempt
+
+class Inline(Queue):
+    api = "queue/1.0"
+
+    def open(self, run):
+        self.news = []
+        print(f"width {run.width}", file=open("widths", "a"))
+
+    def submit(self, jobs):
+        self.news += [attempt(job, worker="w", beat=lambda: "continue") for job in jobs]
+
+    def poll(self, timeout):
+        found, self.news = self.news, []
+        return found
+
+    def cancel(self, keys):
+        pass
+"""
+
+
+def test_queue_of_a_file_is_taken_from_the_working_directory_and_slots_stay_with_the_run(
+    project: Project, shell_runner: Callable[..., dict[str, Any]]
+) -> None:
+    (project.path / "q.py").write_text(QUEUE_FILE)
+    project.suite(runner=shell_runner("printf x"), cases=[{"id": "a", "expect": {"exact": "x"}}])
+
+    done = project.call("run", "demo", "--run-id", "r", "--queue", "q.py:Inline", "--slots", "3", "--json")
+    assert done.exit_code == 0, done.stderr
+    (project.run_dir("r") / "manifest.json").unlink()
+    again = project.call("run", "--resume", "r", "--json")
+
+    assert again.exit_code == 0, again.stderr
+    assert (project.path / "widths").read_text() == "width 3\nwidth 3\n"
+
+
+def test_queue_file_that_is_not_there_leaves_no_run_behind(
+    project: Project, shell_runner: Callable[..., dict[str, Any]]
+) -> None:
+    project.suite(runner=shell_runner("printf x"), cases=[{"id": "a", "expect": {"exact": "x"}}])
+
+    assert project.call("run", "demo", "--run-id", "r", "--queue", "q.py:Inline", "--json").error_codes == [
+        "E_PLUGIN_NOT_FOUND"
+    ]
+    assert project.call("run", "demo", "--run-id", "r", "--json").exit_code == 0

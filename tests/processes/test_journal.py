@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from evalwright.processes import ProcessJournal, boot_id, end_strays, living_strays
+from evalwright.processes import ProcessJournal, boot_id, current_process, end_strays, living_strays
+from evalwright.processes.cgroups import Cgroups
 from evalwright.processes.identity import identity_of, state_of
 from evalwright.testing import in_threads, soon
 
@@ -39,9 +40,10 @@ class Trial:
     """A trial's private directory, its journal, and processes that tests start for it."""
 
     def __init__(self, tmp_path: Path) -> None:
-        self.place = tmp_path / "4f2a"
-        self.place.mkdir()
+        self.place = tmp_path / "evalwright-0" / "1-1-1" / "0123456789abcdef"
+        self.place.mkdir(parents=True)
         self.journal = tmp_path / "processes.jsonl"
+        ProcessJournal(self.journal).make()
         self.pids = tmp_path / "pids"
         self._started: list[subprocess.Popen[bytes]] = []
 
@@ -63,7 +65,7 @@ class Trial:
 
     def write(self, *records: Any) -> None:
         with self.journal.open("a") as file:
-            file.writelines(json.dumps(record) + "\n" for record in records)
+            file.writelines(json.dumps({"by": current_process().as_json(), **record}) + "\n" for record in records)
 
     def identity(self, pid: int, **changes: Any) -> dict[str, Any]:
         identity = identity_of(pid)
@@ -268,7 +270,8 @@ def test_process_that_is_gone_already_is_noted_without_a_name(trial: Trial) -> N
 
     trial.note([done.pid])
 
-    assert json.loads(trial.journal.read_bytes()) == {"place": str(trial.place), "processes": []}
+    noted = json.loads(trial.journal.read_bytes())
+    assert noted == {"by": current_process().as_json(), "place": str(trial.place), "processes": [], "cgroup": None}
 
 
 def test_notes_of_many_threads_lie_each_on_a_line_of_its_own(trial: Trial) -> None:
@@ -316,3 +319,54 @@ def test_line_that_a_full_disk_cut_is_told_of_and_swallows_no_later_one(trial: T
 
     assert b"later" in trial.journal.read_bytes().splitlines()[-1]
     assert json.loads(trial.journal.read_bytes().splitlines()[-1])["place"].endswith("later")
+
+
+@pytest.mark.parametrize("place", ["/", "", "{parent}", "{place}/..", "{other}"])
+def test_directory_that_is_no_trials_own_makes_nobody_a_stray(trial: Trial, tmp_path: Path, place: str) -> None:
+    other = tmp_path / "home"
+    other.mkdir()
+    (stranger,) = trial.start(SLEEPER, cwd=other)
+    named = place.format(parent=tmp_path, place=trial.place, other=other)
+    trial.write({"place": named, "processes": []})
+
+    assert end_strays(trial.journal) == 0
+    assert alive(stranger)
+
+
+@pytest.mark.parametrize("changes", [{"boot_id": "8c6f1f0e-0000-0000-0000-000000000000"}, {"host": "another-host"}])
+def test_line_that_another_boot_or_host_wrote_means_nothing(trial: Trial, changes: dict[str, str]) -> None:
+    (pid,) = trial.start(SLEEPER, cwd=trial.place)
+    by = current_process().as_json() | changes
+    trial.write({"by": by, "place": str(trial.place), "processes": [trial.identity(pid)]})
+
+    assert end_strays(trial.journal) == 0
+    assert alive(pid)
+
+
+def test_neighbour_whose_path_only_begins_alike_is_left_alone(trial: Trial) -> None:
+    beside = trial.place.with_name(trial.place.name + "0")
+    beside.mkdir()
+    (neighbour,) = trial.start(SLEEPER, cwd=beside)
+    trial.write({"place": str(trial.place), "processes": []})
+
+    assert end_strays(trial.journal) == 0
+    assert alive(neighbour)
+
+
+def test_whatever_is_left_in_a_recorded_cgroup_ends_though_nothing_else_tells_of_it(trial: Trial) -> None:
+    cgroups = Cgroups.make()
+    if cgroups is None:
+        pytest.skip("no cgroup v2 directory can be written here")
+    place = cgroups.directory()
+    (daemon,) = trial.start(f"echo $$ > {place}/cgroup.procs; echo $$ >> $pids; exec env -i sleep 60")
+    trial.note([daemon])
+    assert json.loads(trial.journal.read_bytes())["cgroup"]
+    record = json.loads(trial.journal.read_bytes())
+    trial.journal.write_text(json.dumps(record | {"processes": [], "place": "/nowhere"}) + "\n")
+
+    try:
+        assert end_strays(trial.journal) == 1
+        assert soon(lambda: not alive(daemon))
+        assert not place.exists()
+    finally:
+        cgroups.close()

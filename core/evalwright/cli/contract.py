@@ -126,13 +126,13 @@ VERBS: dict[str, Verb] = {
         (0, 1, 2, 3, 6),
     ),
     "worker": Verb(
-        "carry out one trial from a spec file, as the worker of a queue",
+        "carry out one trial from a spec file, which a queue's coordinator wrote",
         ("SPEC",),
         (
             Flag("--bundle", "text", "directory for the sealed evidence (default: the store)", metavar="DIR"),
             Flag("--store", "text", "content store to use instead of the spec's", metavar="DIR"),
             Flag("--lock", "text", "refuse unless the versions here have this digest", metavar="DIGEST"),
-            Flag("--coordinator", "text", "end when this process is gone: its identity as JSON", metavar="JSON"),
+            Flag("--coordinator", "text", "end when it is gone: {pid, start_time, boot_id, host}", metavar="JSON"),
             Flag("--out", "text", "write the outcome to this file", metavar="FILE"),
         ),
         (0, 1, 3, 130),
@@ -313,6 +313,7 @@ CODES: dict[str, dict[str, Any]] = {
     "W_LEAKED_PROCESSES": _code("warning", None, "run", None),
     "W_STRAYS_ENDED": _code("warning", None, "run status report verify explain replay jobs", None),
     "W_LEDGER_TAIL_REPAIRED": _code("warning", None, "run", None),
+    "W_LEDGER_UNVOUCHED": _code("warning", None, "run", None),
     "W_TRIAL_REDONE": _code("warning", None, "run", None),
     "W_PLUGIN_BROKEN": _code("warning", None, "any", None),
     "W_SANDBOX_LEFT": _code("warning", None, "run", None),

@@ -107,6 +107,7 @@ def _record(
             "timeout_seconds": _number(plan.timeout_seconds),
             "sandbox": plan.tables["sandbox"]["use"],
             "queue": plan.queue,
+            **({"slots": settings.width} if plan.queue != "local" else {}),
         },
         "replayed_from": request.replayed_from,
         "suite_dir": finite(str(plan.suite.directory)),

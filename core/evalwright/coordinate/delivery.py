@@ -14,6 +14,7 @@ from evalwright.coordinate.plan import Plan
 from evalwright.errors import StoreError
 from evalwright.interfaces import Job, Outcome, Store
 from evalwright.model import Case, TrialSpec
+from evalwright.processes import ProcessJournal
 from evalwright.rundir import Layout, RunDirectory, changed_artifacts, disk_errors, sealed_digests
 from evalwright.rundir.documents import render_compact
 from evalwright.store import CachedStore, DirectoryStore, transfer
@@ -34,6 +35,8 @@ class Delivery:
         self._attempts = run.attempts.resolve()
         self._places: dict[str, Any] = {"journal": str(run.journal.resolve())}
         if remote is None:
+            with disk_errors(run.journal):
+                ProcessJournal(run.journal).make()
             self._places |= {"store": str(self.store.root), "suite_directory": str(run.snapshot.resolve())}
         else:
             skip = without_gold(plan.suite)

@@ -15,11 +15,12 @@ from evalwright.canonical import is_object
 from evalwright.coordinate.attempts import LOST, Attempts
 from evalwright.coordinate.create import created_timestamp
 from evalwright.coordinate.delivery import Delivery
+from evalwright.coordinate.guard import GuardedQueue
 from evalwright.coordinate.lease import Lease
 from evalwright.coordinate.plan import Plan
-from evalwright.errors import DiskFull, Interrupted, StoreError, WorkerRefused
+from evalwright.errors import DiskFull, Interrupted, PluginFailed, StoreError, WorkerRefused
 from evalwright.hooks import Observers
-from evalwright.interfaces import Job, Outcome, Queue
+from evalwright.interfaces import Job, Outcome
 from evalwright.ledger import Event, Ledger
 from evalwright.model import Case, TrialSpec
 from evalwright.processes import Stop, current_process
@@ -56,7 +57,7 @@ class Engine:
     layout: Layout
     plan: Plan
     delivery: Delivery
-    queue: Queue[Any]
+    queue: GuardedQueue
     ledger: Ledger
     lease: Lease
     observers: Observers
@@ -100,8 +101,9 @@ class Engine:
                 self.lease.beat()
                 self._settle(self._take(self._outcomes()))
                 self._give_up()
-        except (DiskFull, WorkerRefused):
-            self._cut()
+        except (DiskFull, WorkerRefused, PluginFailed):
+            with contextlib.suppress(PluginFailed):
+                self._cut()
             raise
 
     def emit(self, type: str, data: Mapping[str, Any]) -> Event:
@@ -187,7 +189,10 @@ class Engine:
                 return self._failure(spec, error.message, kind="bundle_lost", transient=True)
         reason = outcome.reason or f"the worker {outcome.worker} answered {outcome.ended}"
         if reason.startswith(DiskFull.code):
-            raise DiskFull(reason, hint="free space; what was written is kept, and the run can be resumed")
+            raise DiskFull(
+                reason.removeprefix(f"{DiskFull.code}: "),
+                hint="free space; what was written is kept, and the run can be resumed",
+            )
         return self._failure(spec, reason, kind=LOST, transient=outcome.transient)
 
     def _failure(self, spec: TrialSpec, reason: str, *, kind: str, transient: bool = False) -> dict[str, Any]:
@@ -225,7 +230,7 @@ class Engine:
         self.observers.call("run_interrupted", event=event)
         total, cut = len(self.plan.cases), len(canceled)
         raise Interrupted(
-            f"Stopped. {total - left - cut} of {total} trials are kept, {cut} were cut and will run again.",
+            f"Stopped. {total - left - cut} of {total} trials are kept, {cut} were cut and {left} had not begun.",
             hint=f"go on with: evalwright run --resume {self.run.path.name}",
         )
 

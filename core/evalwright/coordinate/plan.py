@@ -11,7 +11,7 @@ from evalwright.canonical import digest_json, digest_text
 from evalwright.coordinate.inputs import Inputs
 from evalwright.errors import CapabilityMissing, PluginFailed, UsageError
 from evalwright.model import Case, Manifest, PluginTable, Suite, TrialSpec
-from evalwright.registry import Loaded
+from evalwright.registry import Loaded, Registry
 from evalwright.settings import Settings
 from evalwright.suite import CheckedSuite
 from evalwright.worker import lock_of
@@ -124,10 +124,11 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
         "cases_file": suite.cases_file,
     }
     registry = checked.registry
-    uses = [("runner", suite.runner.use), ("sandbox", sandbox.use), ("queue", queue)]
+    uses = [("runner", suite.runner.use), ("sandbox", sandbox.use)]
     uses += [("scorer", entry.table.use) for entry in suite.scorers]
     used = _preflight(checked, sandbox, queue)
     plugins = tuple(registry.load(kind, use) for kind, use in dict.fromkeys([*uses, *used]))
+    plugins = (*plugins, Registry(Path()).load("queue", queue))
     check_requirements(suite, plugins, sandbox.use)
     return Plan(
         suite=suite,
@@ -173,7 +174,7 @@ def _preflight(checked: CheckedSuite, sandbox: PluginTable, queue: str) -> list[
     plugins = [
         registry.create("runner", suite.runner.use, suite.runner.config, checked.host),
         registry.create("sandbox", sandbox.use, sandbox.config, checked.host),
-        registry.create("queue", queue, {}, checked.host),
+        Registry(Path()).create("queue", queue, {}, checked.host),
         *(scorer for _, scorer in checked.scorers),
     ]
     used: list[tuple[str, str]] = []

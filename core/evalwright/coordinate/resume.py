@@ -16,7 +16,7 @@ from evalwright.coordinate.recover import clear_leftovers, end_leftovers
 from evalwright.coordinate.request import Selection, select_cases
 from evalwright.coordinate.run import ObserverSource, RunOutcome, Warn, driving
 from evalwright.errors import RunBusy, RunConflict, RunCorrupt, RunNotFound
-from evalwright.ledger import Event, read_events
+from evalwright.ledger import Event, head_of, read_events
 from evalwright.model import Case, PluginTable
 from evalwright.processes import Stop, boot_id
 from evalwright.report import Projection, project
@@ -49,7 +49,7 @@ def resume_run(
         warn("W_RESUME_NOTHING_PENDING", "the run is finished")
         return RunOutcome(run=run, report=_completed(run, layout, settings), existing=True)
     record = _record(run)
-    settings = replace(settings, queue=settings.queue or record.get("execution", {}).get("queue"))
+    settings = _as_started(settings, record.get("execution", {}))
     lease = _take(run, settings, warn)
     try:
         end_leftovers(run, warn)
@@ -57,6 +57,8 @@ def resume_run(
         plan, inputs = _planned(run, record, settings)
         _check_identity(run, record, plan, inputs, DirectoryStore(layout.store))
         events = read_events(run.ledger) if run.ledger.is_file() else []
+        if not head_of(run.ledger).is_file() and finished_trials(events):
+            warn("W_LEDGER_UNVOUCHED", "the ledger's head record is gone: nobody can tell whether events were cut off its end")
         done = _kept(run, events, warn)
     except BaseException:
         lease.release()
@@ -65,6 +67,13 @@ def resume_run(
         engine.attempts.remember(events)
         _go_on(engine, done, warn)
         return RunOutcome(run=run, report=finalise(engine))
+
+
+def _as_started(settings: Settings, execution: Mapping[str, Any]) -> Settings:
+    """Return the settings with the queue and the slots that the run was started with, unless others are asked for now."""
+    queue = settings.queue or execution.get("queue")
+    slots = settings.slots or (execution.get("slots") if queue == execution.get("queue") else None)
+    return replace(settings, queue=queue, slots=slots)
 
 
 def _take(run: RunDirectory, settings: Settings, warn: Warn) -> Lease:

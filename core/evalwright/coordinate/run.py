@@ -15,13 +15,14 @@ from evalwright.coordinate.delivery import Delivery
 from evalwright.coordinate.engine import Engine
 from evalwright.coordinate.experiment import ExperimentRecord
 from evalwright.coordinate.finalise import finalise
+from evalwright.coordinate.guard import GuardedQueue
 from evalwright.coordinate.inputs import Inputs, take_inputs
 from evalwright.coordinate.lease import Lease, lease_state
 from evalwright.coordinate.plan import Plan, make_plan
 from evalwright.coordinate.request import RunRequest, select_cases
 from evalwright.errors import RunBusy, RunConflict
 from evalwright.hooks import Observers
-from evalwright.interfaces import Deadline, Queue, QueueRun
+from evalwright.interfaces import Deadline, QueueRun
 from evalwright.ledger import Ledger
 from evalwright.processes import Stop
 from evalwright.redaction import credential_names
@@ -112,7 +113,7 @@ def driving(
     registry = Registry(Path())
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(lease.release)
-        queue: Queue[Any] = registry.create("queue", plan.queue, {}, PluginHost(registry))
+        queue = GuardedQueue(registry.create("queue", plan.queue, {}, PluginHost(registry)), plan.queue, run)
         with disk_errors(run.ledger):
             ledger = cleanup.enter_context(Ledger(run.ledger, run=run.path.name))
         if ledger.repaired:

@@ -21,7 +21,7 @@ from evalwright.processes._streams import Streams
 from evalwright.processes.identity import ProcessIdentity, boot_id, current_process
 from evalwright.processes.process import DRAIN_SECONDS, Process, completed_by
 
-__all__ = ["CgroupProcess", "Cgroups", "kill_cgroup"]
+__all__ = ["CgroupProcess", "Cgroups", "end_cgroup", "kill_cgroup"]
 
 PREFIX = "evalwright-"
 ASK_SECONDS = 0.25
@@ -255,16 +255,31 @@ def _members(place: Path) -> list[int]:
 
 def _own_cgroup() -> Path | None:
     """Return this process's own directory in the unified hierarchy, wherever that is mounted."""
+    mount = _mount()
     try:
-        lines = Path("/proc/self/mountinfo").read_text().splitlines()
         path = next(line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::"))
     except (OSError, StopIteration):
         return None
-    for line in lines:
-        left, _, right = line.partition(" - ")
-        if right.startswith("cgroup2 "):
-            return Path(left.split()[4]) / path.strip("/")
-    return None
+    return mount / path.strip("/") if mount else None
+
+
+def _mount() -> Path | None:
+    try:
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    except OSError:
+        return None
+    return next((Path(line.split()[4]) for line in lines if " - cgroup2 " in line), None)
+
+
+def end_cgroup(path: str) -> int:
+    """Kill everything in a cgroup that is named as ``/proc/PID/cgroup`` names it; return how many processes that were."""
+    mount = _mount()
+    place = mount / path.strip("/") if mount else None
+    if place is None or not place.is_dir():
+        return 0
+    count = len(_members(place))
+    kill_cgroup(place)
+    return count
 
 
 def _remove_abandoned(own: Path, me: ProcessIdentity) -> None:

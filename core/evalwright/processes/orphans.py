@@ -92,13 +92,13 @@ def _matching(wanted: Callable[[int, int], bool]) -> list[int]:
 
 
 def _works_in(pid: int, marks: Sequence[bytes]) -> bool:
-    """Tell whether a process's working directory or environment names one of these directories."""
-    known = b""
+    """Tell whether a process's working directory lies in one of these directories, or a variable of it names a path in one."""
+    cwd = environment = b""
     with contextlib.suppress(OSError):
-        known += os.fsencode(os.readlink(f"/proc/{pid}/cwd")) + b"\0"
+        cwd = os.fsencode(os.readlink(f"/proc/{pid}/cwd")) + b"/"
     with contextlib.suppress(OSError):
-        known += Path(f"/proc/{pid}/environ").read_bytes()
-    return any(mark in known for mark in marks)
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    return any(cwd.startswith(mark + b"/") or b"=" + mark + b"/" in environment for mark in marks)
 
 
 def _lineage() -> set[int]:

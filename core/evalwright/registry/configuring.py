@@ -88,6 +88,8 @@ def _nested_keys(model: type[BaseModel], path: Sequence[str]) -> list[str]:
 def _record(item: Any, place: str) -> Record:
     key = ".".join([place, *(str(part) for part in item["loc"])]).strip(".")
     message = str(item["msg"]).removeprefix("Value error, ")
+    if item["type"] in ("model_type", "dict_type"):
+        message = "must be an object"
     given = item.get("input")
     shown = f" (got {given!r})" if isinstance(given, (str, int, float, bool)) or given is None else ""
     if item["type"] == "missing":

@@ -77,7 +77,7 @@ def disk_errors(path: Path) -> Generator[None]:
     except OSError as error:
         if error.errno not in FULL:
             raise
+        cure = "make it writable" if error.errno == errno.EROFS else "free space"
         raise DiskFull(
-            f"cannot write {path}: {error.strerror}",
-            hint="free space; what was written is kept, and the run can be resumed",
+            f"cannot write {path}: {error.strerror}", hint=f"{cure}; what was written is kept, and the run can be resumed"
         ) from error

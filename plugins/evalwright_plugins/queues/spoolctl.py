@@ -19,7 +19,7 @@ from evalwright_plugins.spool import Spool, spoolctl_problems
 
 __all__ = ["SpoolctlQueue"]
 
-WORKER_VARIABLES = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "TMPDIR")
+WORKER_VARIABLES = ("EVALWRIGHT_DEBUG", "EVALWRIGHT_SUPERVISION", "HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "TMPDIR")
 GRACE_SECONDS = 10.0
 PROBE_BYTES = 1 << 20
 FULL_WORDS = ("disk is full", "No space left on device", "Disk quota exceeded")

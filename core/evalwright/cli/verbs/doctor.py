@@ -21,7 +21,7 @@ from evalwright.settings import FIELDS
 __all__ = ["answer"]
 
 Record = dict[str, Any]
-WORDS = {"healthy": "ready", "degraded": "degraded", "unhealthy": "broken", "not_configured": "nothing yet"}
+WORDS = {"healthy": "ready", "degraded": "degraded", "unhealthy": "broken", "not_configured": "not set up"}
 
 
 def answer(session: Session) -> Reply:

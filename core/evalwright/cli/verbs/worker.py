@@ -34,8 +34,7 @@ def answer(session: Session) -> Reply:
         lock=options.lock or "",
         bundle=Path(options.bundle) if options.bundle else None,
     )
-    if options.out and not Path(options.out).resolve().parent.is_dir():
-        raise UsageError(f"--out {options.out}: there is no such directory", hint="make it first", key="out")
+    _check_places(options.out, options.bundle)
     stop = Stop()
     stop.listen()
     me = current_process()
@@ -64,13 +63,26 @@ def _key(path: Path) -> str:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", hint="give a file that a coordinator wrote") from error
     except (ValueError, TypeError) as error:
-        raise UsageError(f"{path} is no spec of a trial: {error}", hint="give a file that a coordinator wrote") from error
+        why = str(error).replace("TrialSpec.__init__() ", "it is ")
+        raise UsageError(f"{path} is no spec of a trial: {why}", hint="give a file that a coordinator wrote") from error
+
+
+def _check_places(out: str | None, bundle: str | None) -> None:
+    """Raise ``UsageError`` for what could not be written once the trial is done."""
+    if out is not None and (Path(out).is_dir() or not os.access(Path(out).resolve().parent, os.W_OK)):
+        raise UsageError(f"--out {out}: no file can be written there", hint="name a file in a writable directory", key="out")
+    if bundle is not None and os.path.lexists(bundle) and (not Path(bundle).is_dir() or any(Path(bundle).iterdir())):
+        raise UsageError(f"--bundle {bundle} is there already", hint="name a new directory", key="bundle")
 
 
 def _coordinator(text: str | None) -> ProcessIdentity | None:
+    if text is None:
+        return None
     try:
-        record = json.loads(text) if text else None
-        return ProcessIdentity.from_json(record) if is_object(record) else None
+        record = json.loads(text)
+        if not is_object(record):
+            raise TypeError("not an object")
+        return ProcessIdentity.from_json(record)
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"--coordinator {text!r} names no process", hint="give pid, start_time, boot_id and host") from error
 
