@@ -107,7 +107,6 @@ def _record(
             "timeout_seconds": _number(plan.timeout_seconds),
             "sandbox": plan.tables["sandbox"]["use"],
             "queue": plan.queue,
-            **({"slots": settings.width} if plan.queue != "local" else {}),
         },
         "replayed_from": request.replayed_from,
         "suite_dir": finite(str(plan.suite.directory)),
@@ -117,6 +116,7 @@ def _record(
             "tables": dict(plan.tables),
             "timeout": plan.timeout,
             "keep_workspace": plan.keep_workspace,
+            "slots": settings.slots,
         },
         "provenance": _provenance(request.argv, plan),
     }

@@ -49,7 +49,7 @@ def resume_run(
         warn("W_RESUME_NOTHING_PENDING", "the run is finished")
         return RunOutcome(run=run, report=_completed(run, layout, settings), existing=True)
     record = _record(run)
-    settings = _as_started(settings, record.get("execution", {}))
+    settings = _as_started(settings, record)
     lease = _take(run, settings, warn)
     try:
         end_leftovers(run, warn)
@@ -69,10 +69,11 @@ def resume_run(
         return RunOutcome(run=run, report=finalise(engine))
 
 
-def _as_started(settings: Settings, execution: Mapping[str, Any]) -> Settings:
+def _as_started(settings: Settings, record: Mapping[str, Any]) -> Settings:
     """Return the settings with the queue and the slots that the run was started with, unless others are asked for now."""
-    queue = settings.queue or execution.get("queue")
-    slots = settings.slots or (execution.get("slots") if queue == execution.get("queue") else None)
+    former = record.get("execution", {}).get("queue")
+    queue = settings.queue or former
+    slots = settings.slots or (record.get("resolved", {}).get("slots") if queue == former else None)
     return replace(settings, queue=queue, slots=slots)
 
 
