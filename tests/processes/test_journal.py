@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from evalwright.processes import ProcessJournal, boot_id, current_process, end_strays, living_strays
+from evalwright.interfaces import Command
+from evalwright.processes import ProcessJournal, Supervisor, boot_id, current_process, end_strays, living_strays
 from evalwright.processes.cgroups import Cgroups
 from evalwright.processes.identity import identity_of, state_of
 from evalwright.testing import in_threads, soon
@@ -359,10 +360,8 @@ def test_whatever_is_left_in_a_recorded_cgroup_ends_though_nothing_else_tells_of
         pytest.skip("no cgroup v2 directory can be written here")
     place = cgroups.directory()
     (daemon,) = trial.start(f"echo $$ > {place}/cgroup.procs; echo $$ >> $pids; exec env -i sleep 60")
-    trial.note([daemon])
-    assert json.loads(trial.journal.read_bytes())["cgroup"]
-    record = json.loads(trial.journal.read_bytes())
-    trial.journal.write_text(json.dumps(record | {"processes": [], "place": "/nowhere"}) + "\n")
+    named = Path(f"/proc/{daemon}/cgroup").read_text().splitlines()[-1].partition("::")[2]
+    trial.write({"place": "/nowhere", "cgroup": named, "processes": []})
 
     try:
         assert end_strays(trial.journal) == 1
@@ -370,3 +369,13 @@ def test_whatever_is_left_in_a_recorded_cgroup_ends_though_nothing_else_tells_of
         assert not place.exists()
     finally:
         cgroups.close()
+
+
+def test_command_is_noted_with_the_cgroup_that_it_runs_in(trial: Trial) -> None:
+    with Supervisor() as supervisor:
+        done = supervisor.run(
+            Command(argv=["cat", "/proc/self/cgroup"], env=PLAIN, on_start=lambda pids: trial.note(pids), timeout=20)
+        )
+
+    noted = next(json.loads(line) for line in trial.journal.read_text().splitlines() if line)["cgroup"]
+    assert noted is None or f"0::{noted}" in done.stdout.text.splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import json
 import os
@@ -21,7 +22,7 @@ from evalwright.processes._streams import Streams
 from evalwright.processes.identity import ProcessIdentity, boot_id, current_process
 from evalwright.processes.process import DRAIN_SECONDS, Process, completed_by
 
-__all__ = ["CgroupProcess", "Cgroups", "end_cgroup", "kill_cgroup"]
+__all__ = ["CgroupProcess", "Cgroups", "cgroup_of", "end_cgroup", "kill_cgroup"]
 
 PREFIX = "evalwright-"
 ASK_SECONDS = 0.25
@@ -30,6 +31,10 @@ SETTLE_SECONDS = 0.2
 SWEEP_SECONDS = 10.0
 TICK_SECONDS = 0.005
 STORM = 500
+
+
+LIVE: dict[int, Path] = {}
+"""The cgroup of each running command of this process, by the command's process id."""
 
 
 class Cgroups:
@@ -163,6 +168,7 @@ class CgroupProcess(Process):
             self._lost = True
         elif "command" in record:
             self._pid = record["command"]
+            LIVE[record["command"]] = self.place
             if self._command.on_start:
                 self._command.on_start((record["command"],))
         else:
@@ -199,6 +205,7 @@ class CgroupProcess(Process):
             _remove(self.place)
 
     def _release(self) -> None:
+        LIVE.pop(self._pid or 0, None)
         self._streams.close()
         if self._asked >= 0:
             os.close(self._asked)
@@ -263,12 +270,19 @@ def _own_cgroup() -> Path | None:
     return mount / path.strip("/") if mount else None
 
 
+@functools.cache
 def _mount() -> Path | None:
     try:
         lines = Path("/proc/self/mountinfo").read_text().splitlines()
     except OSError:
         return None
     return next((Path(line.split()[4]) for line in lines if " - cgroup2 " in line), None)
+
+
+def cgroup_of(pid: int) -> str | None:
+    """Return the cgroup of a running command, as ``/proc/PID/cgroup`` names it; ``None`` for one that has none of its own."""
+    place, mount = LIVE.get(pid), _mount()
+    return f"/{place.relative_to(mount)}" if place and mount else None
 
 
 def end_cgroup(path: str) -> int:

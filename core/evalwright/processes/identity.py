@@ -39,7 +39,7 @@ class ProcessIdentity:
     @property
     def local(self) -> bool:
         """Tell whether it belongs to this host, so that :attr:`alive` can know."""
-        return self.host == socket.gethostname()
+        return self.host == host_name()
 
     @property
     def alive(self) -> bool:
@@ -54,8 +54,12 @@ class ProcessIdentity:
 
 def current_process() -> ProcessIdentity:
     """Return the identity of the calling process."""
-    pid = os.getpid()
-    return ProcessIdentity(pid=pid, start_time=_start_time(pid) or 0, boot_id=boot_id(), host=socket.gethostname())
+    return _identity_of_this(os.getpid())
+
+
+@functools.lru_cache(maxsize=1)
+def _identity_of_this(pid: int) -> ProcessIdentity:
+    return ProcessIdentity(pid=pid, start_time=_start_time(pid) or 0, boot_id=boot_id(), host=host_name())
 
 
 def identity_of(pid: int) -> ProcessIdentity | None:
@@ -63,7 +67,13 @@ def identity_of(pid: int) -> ProcessIdentity | None:
     started = _start_time(pid)
     if started is None:
         return None
-    return ProcessIdentity(pid=pid, start_time=started, boot_id=boot_id(), host=socket.gethostname())
+    return ProcessIdentity(pid=pid, start_time=started, boot_id=boot_id(), host=host_name())
+
+
+@functools.cache
+def host_name() -> str:
+    """Return the name of this host, as it was when it was first asked for."""
+    return socket.gethostname()
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evalwright.canonical import is_object
-from evalwright.processes.cgroups import end_cgroup
+from evalwright.processes.cgroups import cgroup_of, end_cgroup
 from evalwright.processes.identity import ProcessIdentity, boot_id, current_process, identity_of
 from evalwright.processes.orphans import end_trees, living_trees
 
@@ -40,7 +40,7 @@ class ProcessJournal:
         """Record live processes of this host and the trial's private directory, in one write. Raises ``OSError``."""
         identities = [identity.as_json() for pid in pids if (identity := identity_of(pid))]
         record: dict[str, Any] = {"by": current_process().as_json(), "place": str(place), "processes": identities}
-        record["cgroup"] = _cgroup_of(pids[-1]) if pids else None
+        record["cgroup"] = cgroup_of(pids[-1]) if pids else None
         line = b"\n" + json.dumps(record).encode() + b"\n"
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
@@ -100,13 +100,3 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
                 for item in (record["by"], *record["processes"]):
                     ProcessIdentity.from_json(item)
                 yield record
-
-
-def _cgroup_of(pid: int) -> str | None:
-    """Return the cgroup of a command, if it has one of its own."""
-    try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    path = next((line[3:] for line in lines if line.startswith("0::")), "")
-    return path if CGROUP.fullmatch(path) else None
