@@ -33,14 +33,13 @@ class Delivery:
         self._inputs = inputs
         self._remote = remote
         self._attempts = run.attempts.resolve()
-        self._places: dict[str, Any] = {"journal": str(run.journal.resolve())}
         if remote is None:
             with disk_errors(run.journal):
                 ProcessJournal(run.journal).make()
-            self._places |= {"store": str(self.store.root), "suite_directory": str(run.snapshot.resolve())}
+            own = {"store": self.store.root, "suite_directory": run.snapshot.resolve(), "journal": run.journal.resolve()}
+            self._places = {name: str(path) for name, path in own.items()}
         else:
-            skip = without_gold(plan.suite)
-            self._places = {"suite_tree": self.store.put_tree(run.snapshot, skip=skip)}
+            self._places = {"suite_tree": self.store.put_tree(run.snapshot, skip=without_gold(plan.suite))}
 
     def spec(self, case: Case, attempt: int, former: Sequence[dict[str, Any]] = ()) -> TrialSpec:
         """Return the spec of one attempt."""

@@ -77,7 +77,7 @@ class Engine:
         """
         open_ones = [case for case in cases if not self.attempts.over(case.id)]
         current = {f"{self.run.path.name}/{case.id}/{self.attempts.last(case.id)}": case for case in open_ones}
-        held = set(self.queue.attach(self.run.path.name))
+        held = self.queue.attach(self.run.path.name)
         for key in held & current.keys():
             case = current[key]
             spec = self.delivery.spec(case, self.attempts.last(case.id), self.attempts.spoiled(case.id))

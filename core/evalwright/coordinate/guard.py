@@ -51,7 +51,7 @@ class GuardedQueue:
         """Stop jobs."""
         self._call("cancel", lambda: self._inner.cancel(keys))
 
-    def attach(self, run_id: str) -> Collection[str]:
+    def attach(self, run_id: str) -> set[str]:
         """Return what a dead coordinator left."""
         return self._call("attach", lambda: set(self._inner.attach(run_id)))
 

@@ -24,6 +24,7 @@ from evalwright.interfaces.sandbox import Command, Mount, Sandbox, SandboxReques
 from evalwright.interfaces.scorer import ScoreContext, Scorer
 from evalwright.interfaces.service import RunningService, Service
 from evalwright.interfaces.store import Store
+from evalwright.interfaces.threaded import ThreadedQueue
 
 __all__ = [
     "API",
@@ -62,5 +63,6 @@ __all__ = [
     "Service",
     "Session",
     "Store",
+    "ThreadedQueue",
     "Unsupported",
 ]

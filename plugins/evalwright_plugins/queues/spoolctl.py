@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import tempfile
-import threading
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Literal
 
 from evalwright.errors import DiskFull
-from evalwright.interfaces import Command, Deadline, Host, Job, Outcome, Problem, Queue, QueueRun
+from evalwright.interfaces import Command, Deadline, Host, Job, Outcome, Problem, QueueRun, ThreadedQueue
 from evalwright.processes import Supervisor
 from evalwright.worker import read_outcome, worker_command
 from evalwright_plugins.spool import Spool, spoolctl_problems
@@ -25,7 +23,7 @@ PROBE_BYTES = 1 << 20
 FULL_WORDS = ("disk is full", "No space left on device", "Disk quota exceeded")
 
 
-class SpoolctlQueue(Queue[None]):
+class SpoolctlQueue(ThreadedQueue[None]):
     """One worker a job, as many as the engine submits; each ends with its job, or with this process.
 
     Per job the run's queue directory holds the spec and, once it has ended, the outcome. A coordinator that takes over a
@@ -38,10 +36,7 @@ class SpoolctlQueue(Queue[None]):
     def __init__(self, config: None, host: Host) -> None:
         super().__init__(config, host)
         self._supervisor = Supervisor()
-        self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
         self._specs: dict[str, Path] = {}
-        self._threads: set[threading.Thread] = set()
-        self._lock = threading.Lock()
         self._environment: dict[str, str] = {}
         self._spool: Spool
 
@@ -58,28 +53,21 @@ class SpoolctlQueue(Queue[None]):
             parts = self._environment["PYTHONPATH"].split(os.pathsep)
             self._environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in parts)
 
-    def submit(self, jobs: Sequence[Job]) -> None:
-        """Start a worker for each new job; the job is in the database before it does anything."""
-        for job in jobs:
-            with self._lock:
-                if job.key in self._specs:
-                    continue
-                place = self._place(job.key)
-                self._specs[job.key] = place / "spec.json"
-                self._specs[job.key].write_bytes(job.spec)
-            thread = threading.Thread(target=self._carry_out, args=(job, place), name=f"spoolctl-{job.key}", daemon=True)
-            self._threads.add(thread)
-            thread.start()
+    def accept(self, job: Job) -> None:
+        """Write the job's spec into a directory of its own."""
+        jobs = self._spool.directory / "jobs"
+        jobs.mkdir(exist_ok=True)
+        place = Path(tempfile.mkdtemp(dir=jobs, prefix=job.key.rsplit("/", 2)[1][:50] + "."))
+        self._specs[job.key] = place / "spec.json"
+        self._specs[job.key].write_bytes(job.spec)
 
-    def poll(self, timeout: float) -> Sequence[Outcome]:
-        """Return what has ended, waiting for the first."""
-        found: list[Outcome] = []
+    def carry_out(self, job: Job) -> Outcome:
+        """Put the job into the database and run its worker to its end."""
+        place = self._specs[job.key].parent
         try:
-            found.append(self._outcomes.get(timeout=timeout))
-            while True:
-                found.append(self._outcomes.get_nowait())
-        except queue.Empty:
-            return found
+            return self._outcome(job, place)
+        except Exception as error:
+            return Outcome(key=job.key, ended="lost", worker="spoolctl", reason=_full(place, str(error)) or str(error))
 
     def cancel(self, keys: Collection[str]) -> None:
         """Withdraw the specs: a worker whose spec is gone ends its trial, and only then gives its outcome."""
@@ -96,6 +84,7 @@ class SpoolctlQueue(Queue[None]):
         for path in sorted(self._spool.directory.glob("jobs/*/outcome.json")):
             outcome = read_outcome(path)
             if outcome and outcome.ended == "done" and outcome.key.startswith(f"{run_id}/"):
+                self._known.add(outcome.key)
                 self._specs[outcome.key] = path.with_name("spec.json")
                 self._outcomes.put(outcome)
                 found.add(outcome.key)
@@ -103,24 +92,8 @@ class SpoolctlQueue(Queue[None]):
 
     def close(self, deadline: Deadline) -> None:
         """End every job and its worker."""
-        self.cancel(list(self._specs))
-        for thread in list(self._threads):
-            thread.join(deadline.remaining)
+        self.join(deadline)
         self._supervisor.close()
-
-    def _place(self, key: str) -> Path:
-        """Make the directory of a job."""
-        jobs = self._spool.directory / "jobs"
-        jobs.mkdir(exist_ok=True)
-        return Path(tempfile.mkdtemp(dir=jobs, prefix=key.rsplit("/", 2)[1][:50] + "."))
-
-    def _carry_out(self, job: Job, place: Path) -> None:
-        try:
-            outcome = self._outcome(job, place)
-        except Exception as error:
-            outcome = Outcome(key=job.key, ended="lost", worker="spoolctl", reason=_full(place, str(error)) or str(error))
-        self._outcomes.put(outcome)
-        self._threads.discard(threading.current_thread())
 
     def _outcome(self, job: Job, place: Path) -> Outcome:
         spec, out = place / "spec.json", place / "outcome.json"
