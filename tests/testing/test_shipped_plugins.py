@@ -25,6 +25,7 @@ from evalwright_adapters.quixbugs import QuixBugsImporter
 from evalwright_plugins.queues.local import LocalQueue
 from evalwright_plugins.queues.spoolctl import SpoolctlQueue
 from evalwright_plugins.runners.command import CommandConfig, CommandRunner
+from evalwright_plugins.sandboxes.bubblewrap import BubblewrapConfig, BubblewrapSandbox
 from evalwright_plugins.sandboxes.spoolctl import SpoolctlSandbox
 from evalwright_plugins.sandboxes.subprocess import SubprocessConfig, SubprocessSandbox
 from evalwright_scorers.choice import Choice, ChoiceConfig
@@ -50,6 +51,11 @@ fi
 class TestSubprocessSandbox(SandboxContract):
     def make(self, host: Host) -> SubprocessSandbox:
         return SubprocessSandbox(SubprocessConfig(), host)
+
+
+class TestBubblewrapSandbox(SandboxContract):
+    def make(self, host: Host) -> BubblewrapSandbox:
+        return BubblewrapSandbox(BubblewrapConfig(), host)
 
 
 class TestLocalQueue(QueueContract):

@@ -15,7 +15,7 @@ from evalwright.interfaces.adapter import (
     Unsupported,
 )
 from evalwright.interfaces.judge import Judge, JudgeReply, JudgeRequest
-from evalwright.interfaces.local import Killable, LocalSession
+from evalwright.interfaces.local import Killable, LocalSession, give
 from evalwright.interfaces.output import BoundedOutput, OutputSink
 from evalwright.interfaces.plugin import API, Deadline, Host, Plugin, Problem
 from evalwright.interfaces.queue import Beat, Job, Outcome, Queue, QueueRun
@@ -65,4 +65,5 @@ __all__ = [
     "Store",
     "ThreadedQueue",
     "Unsupported",
+    "give",
 ]

@@ -12,10 +12,11 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from evalwright.errors import SandboxError
+from evalwright.interfaces._beneath import opened_parent
 from evalwright.interfaces.plugin import Deadline
 from evalwright.interfaces.sandbox import SandboxRequest, Session
 
-__all__ = ["Killable", "LocalSession"]
+__all__ = ["Killable", "LocalSession", "give"]
 
 
 class Killable(Protocol):
@@ -30,7 +31,10 @@ class LocalSession(Session):
     """Implements all of :class:`Session` but ``execute`` for a workspace that lies on this host.
 
     A subclass whose commands see other paths overrides ``workspace`` and ``exchange`` and translates in ``execute``.
+    ``user`` is whom commands run as where that is not this process's user: what is put inside becomes that user's.
     """
+
+    user: int | None = None
 
     def __init__(self, request: SandboxRequest) -> None:
         self.request = request
@@ -57,11 +61,8 @@ class LocalSession(Session):
 
     def host_path(self, path: PurePosixPath) -> Path:
         """Return the host's path of one that commands see. ``SandboxError`` when it is in neither directory."""
-        for inside, outside in ((self.workspace, self.request.workspace), (self.exchange, self.request.exchange)):
-            absolute = PurePosixPath(os.path.normpath(self.workspace / path))
-            if absolute == inside or inside in absolute.parents:
-                return outside / absolute.relative_to(inside)
-        raise SandboxError(f"{path} is outside the workspace", hint="use a path inside it")
+        root, relative = self._located(path)
+        return root / relative
 
     def directory(self, cwd: str | None) -> Path:
         """Return the host's directory in which a command shall run. ``SandboxError`` when it leads out, by a link too."""
@@ -74,20 +75,31 @@ class LocalSession(Session):
         return place
 
     def put(self, source: Path | bytes, to: PurePosixPath) -> None:
-        """Write bytes, or copy a file or directory of the host, to a path inside."""
-        target = self.host_path(to)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(source, bytes):
-            target.write_bytes(source)
-        elif source.is_dir():
-            shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
-        else:
-            shutil.copy2(source, target, follow_symlinks=False)
+        """Write bytes, or copy a file or directory of the host, to a path inside.
+
+        A link at the path itself is replaced; one on the way to it is an ``OSError``.
+        """
+        root, relative = self._located(to)
+        with opened_parent(root, relative, make=True, owner=self.user) as parent:
+            name = relative.name or "."
+            if isinstance(source, Path) and source.is_dir() and not source.is_symlink():
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, 0o755, dir_fd=parent)
+                entries = list(source.iterdir())
+            else:
+                _write(source, name, parent)
+                entries = []
+            if self.user is not None:
+                os.chown(name, self.user, self.user, dir_fd=parent, follow_symlinks=False)
+        for entry in entries:
+            self.put(entry, to / entry.name)
 
     def get(self, path: PurePosixPath, *, max_bytes: int) -> bytes:
-        """Read a regular file; the last component is never followed as a link, and a FIFO never blocks."""
+        """Read a regular file; no component is followed as a link, and a FIFO never blocks."""
+        root, relative = self._located(path)
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(self.host_path(path), flags)
+        with opened_parent(root, relative) as parent:
+            descriptor = os.open(relative.name, flags, dir_fd=parent)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError(f"{path} is not a regular file")
@@ -95,8 +107,10 @@ class LocalSession(Session):
 
     def size(self, path: PurePosixPath) -> int | None:
         """Return a file's size; links are not followed."""
+        root, relative = self._located(path)
         try:
-            return os.lstat(self.host_path(path)).st_size
+            with opened_parent(root, relative) as parent:
+                return os.stat(relative.name, dir_fd=parent, follow_symlinks=False).st_size
         except OSError:
             return None
 
@@ -125,3 +139,37 @@ class LocalSession(Session):
         """Tell that these methods return in time, unless a subclass has its own."""
         own = type(self)
         return (own.kill, own.collect, own.destroy) == (LocalSession.kill, LocalSession.collect, LocalSession.destroy)
+
+    def _located(self, path: PurePosixPath) -> tuple[Path, PurePosixPath]:
+        """Return which of the host's two directories a path lies in, and where there."""
+        absolute = PurePosixPath(os.path.normpath(self.workspace / path))
+        for inside, outside in ((self.workspace, self.request.workspace), (self.exchange, self.request.exchange)):
+            if absolute.is_relative_to(inside):
+                return outside, absolute.relative_to(inside)
+        raise SandboxError(f"{path} is outside the workspace", hint="use a path inside it")
+
+
+def _write(source: Path | bytes, name: str, parent: int) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=parent)
+    if isinstance(source, Path) and source.is_symlink():
+        os.symlink(os.readlink(source), name, dir_fd=parent)
+        return
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    mode = 0o644 if isinstance(source, bytes) else stat.S_IMODE(source.stat().st_mode)
+    with os.fdopen(os.open(name, flags, mode, dir_fd=parent), "wb") as target:
+        if isinstance(source, bytes):
+            target.write(source)
+            return
+        with source.open("rb") as file:
+            shutil.copyfileobj(file, target)
+        os.fchmod(target.fileno(), mode)
+
+
+def give(path: Path, user: int) -> None:
+    """Make a file, or a directory with all that is in it, a user's; links are not followed."""
+    os.chown(path, user, user, follow_symlinks=False)
+    if path.is_dir() and not path.is_symlink():
+        for _, directories, files, descriptor in os.fwalk(path):
+            for name in (*directories, *files):
+                os.chown(name, user, user, dir_fd=descriptor, follow_symlinks=False)

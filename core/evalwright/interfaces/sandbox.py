@@ -80,11 +80,14 @@ class Session(ABC):
     """One trial's isolated place. The core calls :meth:`kill`, :meth:`collect`, :meth:`destroy` in this order.
 
     ``workspace`` and ``exchange`` are paths as commands see them; ``exchange`` is private to the trial and lies beside the
-    workspace (case, task, diff, output). ``isolation`` says in a word what this place really separates.
+    workspace (case, task, diff, output). ``home`` and ``temporary`` are private directories of the session; ``None`` means
+    those that the core has made on this host. ``isolation`` says in a word what this place really separates.
     """
 
     workspace: PurePosixPath
     exchange: PurePosixPath
+    home: PurePosixPath | None = None
+    temporary: PurePosixPath | None = None
     isolation: str = "none"
 
     @abstractmethod

@@ -38,7 +38,9 @@ class Completed:
     ``exit_code`` is negative for a death by signal (``-9``), as Python's own ``subprocess`` has it, and ``None`` when the
     command was cut (``timed_out``, ``canceled``) or never started (``spawn_error``, and ``spawn_errno`` where the system
     gave a number). ``duration`` is in seconds.
-    ``limit`` names the resource limit that ended it; ``leaked_processes`` counts what it left running and was killed.
+    ``limit`` names the resource limit that ended it (``oom_killed``, ``pids_limit``, ``cpu_limit``, ``file_size_limit``);
+    ``limit_source`` says what kept memory and processes within their limits (``cgroup-v2``, ``cgroup-v1``, ``rlimit``).
+    ``leaked_processes`` counts what it left running and was killed.
     """
 
     exit_code: int | None = None
@@ -48,6 +50,7 @@ class Completed:
     spawn_error: str | None = None
     spawn_errno: int | None = None
     limit: str | None = None
+    limit_source: str | None = None
     duration: float = 0.0
     stdout: Output = field(default_factory=Output)
     stderr: Output = field(default_factory=Output)

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from evalwright.interfaces import Command
 from evalwright.model import Completed
 from evalwright.processes._streams import Streams, memory_file
 from evalwright.processes.identity import state_of
+from evalwright.processes.limits import LimitGroup, LimitGroups
 from evalwright.processes.orphans import become_subreaper, end_orphans
 from evalwright.processes.process import DRAIN_SECONDS, Process, completed_by
 
-__all__ = ["ForkServer", "SupervisedProcess", "send_command"]
+__all__ = ["Door", "ForkServer", "SupervisedProcess", "send_command"]
 
 ASK_SECONDS = 0.25
 LOOK_SECONDS = 1.0
@@ -109,23 +111,34 @@ class ForkServer:
         self._channel = self._server = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """What a command needs of the supervisor that starts it. ``ended`` is told once it is over."""
+
+    server: ForkServer
+    limits: LimitGroups
+    ended: Callable[[Process], None]
+    wrapped: bool
+
+
 class SupervisedProcess(Process):
     """A command under its own supervisor process."""
 
-    def __init__(self, command: Command, server: ForkServer, ended: Callable[[Process], None]) -> None:
+    def __init__(self, command: Command, door: Door) -> None:
         self._command = command
-        self._server = server
-        self._ended_here = ended
+        self._door = door
         self._command_pid: int | None = None
         self._supervisor_pid: int | None = None
         self._report: dict[str, Any] | None = None
         self._lost = False
         self._asked = False
+        self._limits = door.limits.make(command.limits, None, wrapped=door.wrapped)
         self._streams = Streams(command)
         try:
-            self._control = send_command(server, command, self._streams)
+            self._control = send_command(command, self._streams, door, self._limits)
         except BaseException:
             self._streams.close()
+            self._limits.close()
             raise
 
     def kill(self) -> None:
@@ -145,15 +158,16 @@ class SupervisedProcess(Process):
             self._pump()
         finally:
             self._release()
-            self._ended_here(self)
+            self._door.ended(self)
             if self._report is None:
-                self._server.tidy()
+                self._door.server.tidy()
                 end_orphans(self._command_pid)
+            self._limits.close()
         if self._report is None:
             raise SandboxLost(
                 "the command's supervisor is gone", hint="a sandbox with a pid namespace keeps agents away from it"
             )
-        return completed_by(self._report, self._streams)
+        return completed_by(self._report, self._streams, self._limits, wrapped=self._door.wrapped)
 
     def _pump(self) -> None:
         poll = select.poll()
@@ -212,7 +226,7 @@ class SupervisedProcess(Process):
 
     def _look(self) -> None:
         """Kill a supervisor that somebody stopped; the fork server then ends the tree."""
-        self._server.rouse()
+        self._door.server.rouse()
         if self._supervisor_pid is not None and state_of(self._supervisor_pid) == "T":
             self._abandon()
 
@@ -227,31 +241,30 @@ class SupervisedProcess(Process):
         self._streams.close()
 
 
-def send_command(server: ForkServer, command: Command, streams: Streams, *, cgroup: str | None = None) -> socket.socket:
+def send_command(
+    command: Command, streams: Streams, door: Door, limits: LimitGroup, *, cgroup: str | None = None
+) -> socket.socket:
     """Have the server start a command, supervised by a process or in a cgroup; return the socket on which it answers."""
     control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    request = memory_file(_request(command, cgroup))
+    request = {
+        "argv": list(command.argv),
+        "cwd": command.cwd or "/",
+        "env": dict(command.env),
+        "timeout": command.timeout,
+        "grace": command.grace,
+        "limits": limits.rest,
+        "groups": [str(place) for place in limits.enter],
+        "cgroup": cgroup,
+        "wrapped": door.wrapped,
+    }
+    descriptor = memory_file(json.dumps(request).encode())
     try:
         with theirs:
-            server.send([request, streams.stdin, streams.stdout, streams.stderr, theirs.fileno()])
+            door.server.send([descriptor, streams.stdin, streams.stdout, streams.stderr, theirs.fileno()])
     except BaseException:
         control.close()
         raise
     finally:
-        os.close(request)
+        os.close(descriptor)
     streams.hand_over()
     return control
-
-
-def _request(command: Command, cgroup: str | None) -> bytes:
-    return json.dumps(
-        {
-            "argv": list(command.argv),
-            "cwd": command.cwd or "/",
-            "env": dict(command.env),
-            "timeout": command.timeout,
-            "grace": command.grace,
-            "limits": dict(command.limits),
-            "cgroup": cgroup,
-        }
-    ).encode()

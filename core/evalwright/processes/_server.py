@@ -59,6 +59,7 @@ class Supervisor:
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         self.started = time.monotonic()
         self.child = self.spawn(stdio)
+        self.family.deaf = self.child if request["wrapped"] else None
 
     def spawn(self, stdio: list[int]) -> int:
         """Fork and execute; a failure before the program runs is put into the report."""
@@ -74,8 +75,9 @@ class Supervisor:
         cut = self.report["timed_out"] or self.report["canceled"]
         if not cut:
             self.family.wait_gone(SETTLE_SECONDS)
+        expected = {self.child, *filter(tree.begins_namespace, self.family.living() if self.request["wrapped"] else ())}
         killed, survivors = self.family.sweep()
-        self.report |= {"leaked": len(killed - {self.child}), "survivors": survivors}
+        self.report |= {"leaked": len(killed - expected), "survivors": survivors}
         self.report["status"] = None if cut else self.family.statuses.get(self.child)
         with contextlib.suppress(OSError):
             self.control.send(json.dumps(self.report).encode())
@@ -135,8 +137,9 @@ def spawn(request: dict[str, Any], stdio: list[int]) -> tuple[int, dict[str, Any
 def become_command(request: dict[str, Any], stdio: list[int], writer: int) -> NoReturn:
     """Turn this forked process into the command; on failure write why and exit."""
     try:
-        if request["cgroup"]:
-            move_to(request["cgroup"])
+        for cgroup in (request["cgroup"], *request["groups"]):
+            if cgroup:
+                move_to(cgroup)
         os.setsid()
         for number in range(1, signal.NSIG):
             with contextlib.suppress(OSError, ValueError):
@@ -215,7 +218,8 @@ class Commands:
         """Start one and say its pid, or why it could not start."""
         control = socket.socket(fileno=descriptors[3])
         self.root = os.path.dirname(request["cgroup"])
-        pid, problem = spawn(request, descriptors[:3]) if request["limits"] else self.spawn_at_once(request, descriptors[:3])
+        prepared = request["limits"] or request["groups"]
+        pid, problem = (spawn if prepared else self.spawn_at_once)(request, descriptors[:3])
         with contextlib.suppress(OSError):
             control.send(json.dumps(problem or {"command": pid}).encode())
         if problem:

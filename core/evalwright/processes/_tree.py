@@ -51,6 +51,16 @@ def descendants(roots: list[int]) -> list[int]:
     return found
 
 
+def begins_namespace(pid: int) -> bool:
+    """Tell whether a process is the init of a pid namespace below this one, or the first that its init started."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+            numbers = next(line for line in file if line.startswith("NSpid:")).split()[1:]
+    except (OSError, StopIteration):
+        return False
+    return len(numbers) > 1 and numbers[-1] in ("1", "2")
+
+
 def send_all(pids: list[int], signum: int) -> None:
     """Signal each process that still exists."""
     for pid in pids:
@@ -59,11 +69,15 @@ def send_all(pids: list[int], signum: int) -> None:
 
 
 class Family:
-    """The children of this process, minus those that ``spared`` names, and all that descends from them."""
+    """The children of this process, minus those that ``spared`` names, and all that descends from them.
+
+    ``deaf`` is a process, with its group, that polite signals go past.
+    """
 
     def __init__(self, spared: set[int] | None = None) -> None:
         self.spared = spared or set[int]()
         self.statuses: dict[int, int] = {}
+        self.deaf: int | None = None
 
     def living(self) -> list[int]:
         """Reap what has ended; list what lives."""
@@ -94,10 +108,11 @@ class Family:
         for pid in fresh:
             with contextlib.suppress(OSError):
                 groups.add(os.getpgid(pid))
-        for group in groups - {os.getpgid(0)}:
+        spared = {self.deaf} if signum == signal.SIGTERM else set[int | None]()
+        for group in groups - spared - {os.getpgid(0)}:
             with contextlib.suppress(OSError):
                 os.killpg(group, signum)
-        send_all(fresh, signum)
+        send_all([pid for pid in fresh if pid not in spared], signum)
         return bool(fresh)
 
     def sweep(self) -> tuple[set[int], int]:

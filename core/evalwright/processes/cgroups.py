@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import json
 import os
@@ -17,14 +16,14 @@ from typing import Any
 from evalwright.errors import SandboxLost
 from evalwright.interfaces import Command
 from evalwright.model import Completed
-from evalwright.processes._client import ForkServer, send_command
+from evalwright.processes import hierarchy
+from evalwright.processes._client import Door, send_command
 from evalwright.processes._streams import Streams
-from evalwright.processes.identity import ProcessIdentity, boot_id, current_process
+from evalwright.processes._tree import begins_namespace
 from evalwright.processes.process import DRAIN_SECONDS, Process, completed_by
 
 __all__ = ["CgroupProcess", "Cgroups", "cgroup_of", "end_cgroup", "kill_cgroup"]
 
-PREFIX = "evalwright-"
 ASK_SECONDS = 0.25
 LOOK_SECONDS = 1.0
 SETTLE_SECONDS = 0.2
@@ -47,20 +46,23 @@ class Cgroups:
     @staticmethod
     def make() -> Cgroups | None:
         """Make the directory below this process's own cgroup; ``None`` where there is none that can be written and killed."""
-        own = _own_cgroup()
+        own = hierarchy.own_directory()
         if own is None or not os.access(own / "cgroup.procs", os.W_OK):
             return None
-        me = current_process()
-        root = own / f"{PREFIX}{me.pid}-{me.start_time}-{os.urandom(4).hex()}"
+        root = own / hierarchy.private_name()
         try:
-            _remove_abandoned(own, me)
+            for place in hierarchy.abandoned(own):
+                kill_cgroup(place)
             root.mkdir()
             if not os.access(root / "cgroup.kill", os.W_OK):
                 root.rmdir()
                 return None
-            return Cgroups(root)
         except OSError:
             return None
+        for controller in ("memory", "pids"):
+            with contextlib.suppress(OSError):
+                (root / "cgroup.subtree_control").write_bytes(f"+{controller}".encode())
+        return Cgroups(root)
 
     def directory(self) -> Path:
         """Make a directory for one command."""
@@ -76,19 +78,19 @@ class Cgroups:
 class CgroupProcess(Process):
     """A command in a cgroup of its own, a child of the fork server."""
 
-    def __init__(self, command: Command, cgroups: Cgroups, server: ForkServer, ended: Callable[[Process], None]) -> None:
+    def __init__(self, command: Command, door: Door, cgroups: Cgroups) -> None:
         self._command = command
-        self._server = server
-        self._ended_here = ended
+        self._door = door
         self._started = time.monotonic()
         self._report: dict[str, Any] = {"timed_out": False, "canceled": False, "leaked": 0, "survivors": 0, "status": None}
         self._pid: int | None = None
         self._ended = self._lost = False
         self._asked = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.place = cgroups.directory()
+        self._limits = door.limits.make(command.limits, self.place, wrapped=door.wrapped)
         self._streams = Streams(command)
         try:
-            self._control = send_command(server, command, self._streams, cgroup=str(self.place))
+            self._control = send_command(command, self._streams, door, self._limits, cgroup=str(self.place))
         except BaseException:
             self._release()
             raise
@@ -109,10 +111,10 @@ class CgroupProcess(Process):
             self._sweep()
             self._release()
             self._control.close()
-            self._ended_here(self)
+            self._door.ended(self)
         if self._lost:
             raise SandboxLost("the fork server is gone", hint="a sandbox with a pid namespace keeps agents away from it")
-        return completed_by(self._report, self._streams)
+        return completed_by(self._report, self._streams, self._limits, wrapped=self._door.wrapped)
 
     def _follow(self) -> None:
         """Wait for the command's end, or cut it; then let its children settle, kill what is left and drain the pipes."""
@@ -155,7 +157,7 @@ class CgroupProcess(Process):
                 return
             if now > look:
                 look = now + LOOK_SECONDS
-                self._server.rouse()
+                self._door.server.rouse()
 
     def _receive(self) -> None:
         """Take the server's next word: the command's process id, then how it ended."""
@@ -177,7 +179,7 @@ class CgroupProcess(Process):
 
     def _terminate(self, poll: select.poll) -> None:
         """Ask everything in the cgroup to end and wait for it during the grace time, unless it is a fork storm."""
-        members = _members(self.place)
+        members = [pid for pid in _members(self.place) if not (self._door.wrapped and pid == self._pid)]
         for pid in members:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGTERM)
@@ -198,15 +200,18 @@ class CgroupProcess(Process):
 
     def _sweep(self) -> None:
         """Kill what is left in the cgroup, count it, and remove the directory."""
+        self._limits.look()
         if _populated(self.place):
-            self._report["leaked"] += len(set(_members(self.place)) - {self._pid})
+            left = set(_members(self.place)) - {self._pid}
+            self._report["leaked"] += sum(not (self._door.wrapped and begins_namespace(pid)) for pid in left)
             self._report["survivors"] += kill_cgroup(self.place)
         else:
-            _remove(self.place)
+            hierarchy.remove(self.place)
 
     def _release(self) -> None:
         LIVE.pop(self._pid or 0, None)
         self._streams.close()
+        self._limits.close()
         if self._asked >= 0:
             os.close(self._asked)
             self._asked = -1
@@ -220,23 +225,8 @@ def kill_cgroup(place: Path) -> int:
             (place / "cgroup.kill").write_bytes(b"1")
         time.sleep(TICK_SECONDS / 5)
     survivors = len(_members(place)) if _populated(place) else 0
-    for directory, names, _ in os.walk(place, topdown=False):
-        for name in names:
-            _remove(Path(directory, name))
-    _remove(place)
+    hierarchy.remove(place)
     return survivors
-
-
-def _remove(place: Path) -> None:
-    """Remove an empty cgroup; the kernel may need a moment after its last process."""
-    for _ in range(20):
-        try:
-            os.rmdir(place)
-            return
-        except FileNotFoundError:
-            return
-        except OSError:
-            time.sleep(TICK_SECONDS)
 
 
 def _populated(place: Path) -> bool:
@@ -260,45 +250,18 @@ def _members(place: Path) -> list[int]:
     return found
 
 
-def _own_cgroup() -> Path | None:
-    """Return this process's own directory in the unified hierarchy, wherever that is mounted."""
-    mount = _mount()
-    try:
-        path = next(line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::"))
-    except (OSError, StopIteration):
-        return None
-    return mount / path.strip("/") if mount else None
-
-
-@functools.cache
-def _mount() -> Path | None:
-    try:
-        lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    except OSError:
-        return None
-    return next((Path(line.split()[4]) for line in lines if " - cgroup2 " in line), None)
-
-
 def cgroup_of(pid: int) -> str | None:
     """Return the cgroup of a running command, as ``/proc/PID/cgroup`` names it; ``None`` for one that has none of its own."""
-    place, mount = LIVE.get(pid), _mount()
+    place, mount = LIVE.get(pid), hierarchy.unified_mount()
     return f"/{place.relative_to(mount)}" if place and mount else None
 
 
 def end_cgroup(path: str) -> int:
     """Kill everything in a cgroup that is named as ``/proc/PID/cgroup`` names it; return how many processes that were."""
-    mount = _mount()
+    mount = hierarchy.unified_mount()
     place = mount / path.strip("/") if mount else None
     if place is None or not place.is_dir():
         return 0
     count = len(_members(place))
     kill_cgroup(place)
     return count
-
-
-def _remove_abandoned(own: Path, me: ProcessIdentity) -> None:
-    """Kill and remove what dead processes of this boot left, should their watchers have been killed too."""
-    for place in own.glob(f"{PREFIX}*-*-*"):
-        pid, start, _ = place.name.removeprefix(PREFIX).split("-")
-        if not ProcessIdentity(pid=int(pid), start_time=int(start), boot_id=boot_id(), host=me.host).alive:
-            kill_cgroup(place)

@@ -10,11 +10,13 @@ from typing import Any
 
 from evalwright.model import Completed
 from evalwright.processes._streams import Streams
+from evalwright.processes.limits import LimitGroup
 
 __all__ = ["DRAIN_SECONDS", "Process", "completed_by"]
 
 DRAIN_SECONDS = 1.0
-SIGNAL_LIMITS = {signal.SIGXCPU: "cpu_limit", signal.SIGXFSZ: "file_size_limit"}
+SHELL_SIGNAL = 128
+SIGNAL_LIMITS: Mapping[int, str] = {signal.SIGXCPU: "cpu_limit", signal.SIGXFSZ: "file_size_limit"}
 
 
 class Process(ABC):
@@ -32,16 +34,18 @@ class Process(ABC):
         """
 
 
-def completed_by(report: Mapping[str, Any], streams: Streams) -> Completed:
+def completed_by(report: Mapping[str, Any], streams: Streams, limits: LimitGroup, *, wrapped: bool = False) -> Completed:
     """Return how a command ended.
 
     ``report`` holds ``status`` as ``waitpid`` gives it (``None`` for a command that was cut), ``duration`` in seconds,
     ``timed_out``, ``canceled``, the counts ``leaked`` and ``survivors``, and ``spawn_error`` with ``spawn_errno`` if it never
-    began.
+    began. A ``wrapped`` command's death by signal arrives as a shell has it: 128 more than the signal's number.
     """
     spawn_error = report.get("spawn_error")
     status = None if spawn_error else report["status"]
     code = None if status is None else os.waitstatus_to_exitcode(status)
+    if wrapped and code is not None and code - SHELL_SIGNAL in set(signal.Signals):
+        code = SHELL_SIGNAL - code
     ended_by = -code if code is not None and code < 0 else None
     stdout, stderr = streams.outputs()
     return Completed(
@@ -51,7 +55,8 @@ def completed_by(report: Mapping[str, Any], streams: Streams) -> Completed:
         canceled=report["canceled"],
         spawn_error=spawn_error,
         spawn_errno=report.get("spawn_errno"),
-        limit=SIGNAL_LIMITS.get(signal.Signals(ended_by)) if ended_by in set(signal.Signals) else None,
+        limit=None if code == 0 else limits.exceeded or SIGNAL_LIMITS.get(ended_by or 0),
+        limit_source=limits.source,
         duration=report["duration"],
         stdout=stdout,
         stderr=stderr,

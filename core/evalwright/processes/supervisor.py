@@ -9,8 +9,9 @@ from types import TracebackType
 
 from evalwright.interfaces import Command
 from evalwright.model import Completed
-from evalwright.processes._client import ForkServer, SupervisedProcess
+from evalwright.processes._client import Door, ForkServer, SupervisedProcess
 from evalwright.processes.cgroups import CgroupProcess, Cgroups
+from evalwright.processes.limits import LimitGroups
 from evalwright.processes.process import Process
 
 __all__ = ["Supervisor"]
@@ -28,20 +29,24 @@ class Supervisor:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._server = ForkServer()
+        self._limits = LimitGroups()
         self._cgroups: Cgroups | None = None
         self._decided = os.environ.get(MEANS_VARIABLE) == "process"
         self._live: set[Process] = set()
 
-    def start(self, command: Command) -> Process:
+    def start(self, command: Command, *, wrapped: bool = False) -> Process:
         """Start a command; its output waits in pipes until :meth:`Process.wait`.
 
-        A program that cannot be executed is no exception: :meth:`Process.wait` reports it in ``spawn_error``.
+        A program that cannot be executed is no exception: :meth:`Process.wait` reports it in ``spawn_error``. A ``wrapped``
+        command is a program that runs another one in a pid namespace and ends with its status: TERM goes to what it runs
+        and not to itself, and neither it nor the first two processes of the namespace count as left running.
         """
         cgroups = self._writable()
+        door = Door(server=self._server, limits=self._limits, ended=self._live.discard, wrapped=wrapped)
         if cgroups is None:
-            process: Process = SupervisedProcess(command, self._server, self._live.discard)
+            process: Process = SupervisedProcess(command, door)
         else:
-            process = CgroupProcess(command, cgroups, self._server, self._live.discard)
+            process = CgroupProcess(command, door, cgroups)
         self._live.add(process)
         return process
 
@@ -57,6 +62,7 @@ class Supervisor:
         with self._lock:
             if self._cgroups:
                 self._cgroups.close()
+            self._limits.close()
             self._cgroups, self._decided = None, os.environ.get(MEANS_VARIABLE) == "process"
 
     def __enter__(self) -> Supervisor:

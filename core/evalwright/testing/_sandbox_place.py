@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import shutil
+import tempfile
+import weakref
 from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,7 @@ class SandboxPlace(Contract[Sandbox[Any]]):
     """The hooks of the sandbox contract, and what its checks use."""
 
     kind = "sandbox"
+    _made: Path | None = None
 
     def make(self, host: Host) -> Sandbox[Any]:
         """Return a new sandbox. Commands need ``/bin/sh`` and the usual small programs inside."""
@@ -38,12 +42,26 @@ class SandboxPlace(Contract[Sandbox[Any]]):
         return marked(mark)
 
     def request(self, place: Path, **fields: Any) -> SandboxRequest:
-        """Return a request with new directories below ``place``."""
-        root = place / secrets.token_hex(4)
+        """Return a request with new directories, as the core makes them: other users can come as far as to each of them.
+
+        They lie below ``place`` where that is possible.
+        """
+        root = self._ground(place) / secrets.token_hex(4)
+        root.mkdir(mode=0o711)
         for name in ("w", "x"):
-            (root / name).mkdir(parents=True, mode=0o700)
+            (root / name).mkdir(mode=0o700)
         values: dict[str, Any] = {"owner": f"run/{root.name}/1", "options": self.options()}
         return SandboxRequest(workspace=root / "w", exchange=root / "x", **(values | fields))
+
+    def _ground(self, place: Path) -> Path:
+        """Return a directory that every user can traverse; it goes with this object."""
+        if all(parent.stat().st_mode & 0o001 for parent in (place, *place.parents)):
+            return place
+        if self._made is None:
+            self._made = Path(tempfile.mkdtemp(prefix="evalwright-contract-"))
+            self._made.chmod(0o711)
+            weakref.finalize(self, shutil.rmtree, self._made, ignore_errors=True)
+        return self._made
 
     @contextlib.contextmanager
     def opened(self, sandbox: Sandbox[Any], place: Path, **fields: Any) -> Generator[Session]:

@@ -44,6 +44,8 @@ class WatchedSession(Session):
         self._lock = threading.Lock()
         self.workspace = inner.workspace
         self.exchange = inner.exchange
+        self.home = inner.home
+        self.temporary = inner.temporary
         self.isolation = inner.isolation
         self.leaked_processes = 0
 
@@ -148,7 +150,7 @@ class AgentContext:
         session = self.session()
         extra = {"AGENT": str(session.inside(self._files))} if self._files else {}
         variables = case_variables(session, has_diff=self._spec.diff_digest is not None, **extra)
-        return base_environment(self._spec.tables["agent"], self._place) | variables
+        return base_environment(self._spec.tables["agent"], session, self._place) | variables
 
     @contextlib.contextmanager
     def child(self, *, readonly: bool = False, network: str | None = None) -> Generator[AgentContext]:

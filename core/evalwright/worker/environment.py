@@ -15,18 +15,18 @@ PREFIXES = ("EVALWRIGHT_", "EVALCTL_")
 PLAIN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def base_environment(agent: Mapping[str, Any], place: TrialPlace) -> dict[str, str]:
+def base_environment(agent: Mapping[str, Any], session: Session, place: TrialPlace) -> dict[str, str]:
     """Return the base, the allow-listed variables and ``runner.env``; later ones win.
 
     The base is ``LANG``, a private ``HOME`` and ``TMPDIR``, a plain ``PATH`` and git's ceiling. Nothing else of this
     process's environment is passed on.
     """
     base = {
-        "GIT_CEILING_DIRECTORIES": str(place.root),
-        "HOME": str(place.home),
+        "GIT_CEILING_DIRECTORIES": str(session.workspace.parent),
+        "HOME": str(session.home or place.home),
         "LANG": "C.UTF-8",
         "PATH": PLAIN_PATH,
-        "TMPDIR": str(place.temporary),
+        "TMPDIR": str(session.temporary or place.temporary),
     }
     allowed = {name: os.environ[name] for name in agent["env_allowlist"] if name in os.environ}
     return base | allowed | dict(agent["env"])

@@ -64,6 +64,7 @@ def runner_record(
         "stderr_bytes": done.stderr.total_bytes,
         "output_bytes": answer.total_bytes,
         "limit": done.limit,
+        "limit_source": done.limit_source,
         "leaked_processes": session.leaked_processes if session else done.leaked_processes,
         "isolation": session.isolation if session else "none",
         "usage": result.usage.as_json() if result.usage else None,

@@ -6,11 +6,11 @@ import contextlib
 import json
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from evalwright.errors import JudgeError
-from evalwright.interfaces import Deadline, JudgeReply, JudgeRequest, Sandbox, SandboxRequest, Session
+from evalwright.interfaces import Deadline, JudgeReply, JudgeRequest, Mount, Sandbox, SandboxRequest, Session
 from evalwright.model import Manifest, ScorerEntry, TrialSpec
 from evalwright.redaction import Redactor
 from evalwright.store import DirectoryStore
@@ -23,6 +23,7 @@ from evalwright.workspace import TrialPlace, copy_tree
 __all__ = ["Grader", "GraderContext"]
 
 SCORE_SECONDS = 3600.0
+SUITE = PurePosixPath("/suite")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,7 @@ class GraderContext:
         self.deadline = Deadline.after(SCORE_SECONDS)
         self._grader = grader
         self._entry = entry
+        self._places: dict[Session, TrialPlace] = {}
 
     def judge(self, name: str, request: JudgeRequest) -> JudgeReply:
         """Refuse: a suite of this version names no judges."""
@@ -75,7 +77,8 @@ class GraderContext:
         )
         try:
             self._fill(place, workspace, hidden=hidden)
-            with self._opened(plugin, place) as session:
+            with self._opened(plugin, place, hidden=hidden) as session:
+                self._places[session] = place
                 yield session
         finally:
             grader.runtime.scratch(grader.spec).discard(place)
@@ -84,10 +87,10 @@ class GraderContext:
         """Return the environment of a grader's command; ``CASE_FILE`` is the full case."""
         grader = self._grader
         spec = grader.spec
-        place = TrialPlace(Path(session.workspace).parent)
-        extra = expand_prefixes({"SUITE": spec.suite_directory or str(place.root / "s")})
+        place = self._places[session]
+        extra = expand_prefixes({"SUITE": str(session.inside(self._suite(place)))})
         variables = case_variables(session, has_diff=spec.diff_digest is not None)
-        return base_environment(spec.tables["agent"], place) | variables | extra
+        return base_environment(spec.tables["agent"], session, place) | variables | extra
 
     def keep(self, name: str, content: bytes) -> None:
         """Keep evidence beside the score."""
@@ -111,15 +114,22 @@ class GraderContext:
                 grader.store.restore(grader.spec.gold_digest, place.root / "s")
         (place.exchange / "empty").mkdir()
 
+    def _suite(self, place: TrialPlace) -> Path:
+        """Return where the whole suite lies on this host."""
+        directory = self._grader.spec.suite_directory
+        return Path(directory) if directory else place.root / "s"
+
     @contextlib.contextmanager
-    def _opened(self, plugin: Sandbox[Any], place: TrialPlace) -> Generator[Session]:
+    def _opened(self, plugin: Sandbox[Any], place: TrialPlace, *, hidden: bool) -> Generator[Session]:
         grader = self._grader
         spec = grader.spec
+        mounts = [] if hidden else [Mount(source=self._suite(place), target=SUITE)]
         request = SandboxRequest(
             owner=f"{spec.run_id}/{spec.case_id}/{spec.attempt}/{self._entry.id}",
             workspace=place.workspace,
             exchange=place.exchange,
             role="grader",
+            mounts=mounts,
             options=spec.case.get("sandbox", {}),
             deadline=self.deadline,
         )

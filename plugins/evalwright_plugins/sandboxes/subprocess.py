@@ -4,30 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from evalwright.errors import SandboxError
 from evalwright.interfaces import Command, Deadline, Host, LocalSession, Sandbox, SandboxRequest, Session
 from evalwright.model import Completed
 from evalwright.processes import Supervisor
+from evalwright_plugins.sandboxes._limits import Limits
 
 __all__ = ["SubprocessConfig", "SubprocessSandbox"]
-
-Positive = Annotated[int, Field(gt=0)]
-
-
-class Limits(BaseModel):
-    """Resource limits of each process; sizes in bytes. ``processes`` counts all of the user's and does not bind root."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    cpu_seconds: Positive | None = None
-    file_size_bytes: Positive | None = None
-    memory_bytes: Positive | None = None
-    open_files: Positive | None = None
-    processes: Positive | None = None
 
 
 class SubprocessConfig(BaseModel):
@@ -49,7 +36,7 @@ class SubprocessSandbox(Sandbox[SubprocessConfig]):
     def __init__(self, config: SubprocessConfig, host: Host) -> None:
         super().__init__(config, host)
         self._supervisor = Supervisor()
-        self._limits: dict[str, int] = config.limits.model_dump(exclude_none=True)
+        self._limits = config.limits.in_force()
 
     def open(self, request: SandboxRequest) -> Session:
         """Return a session in the request's own directories."""

@@ -1,0 +1,240 @@
+"""The sandbox ``bubblewrap``: an empty root, a user without rights, and namespaces of its own for each command."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from evalwright.errors import SandboxError
+from evalwright.interfaces import Command, Deadline, Host, LocalSession, Problem, Sandbox, SandboxRequest, Session, give
+from evalwright.model import Completed
+from evalwright.processes import Supervisor
+from evalwright_plugins.sandboxes._bubblewrap_line import EXCHANGE, HOME, TEMPORARY, WORKSPACE, View, made_up_etc
+from evalwright_plugins.sandboxes._limits import Limits
+
+__all__ = ["BubblewrapConfig", "BubblewrapSandbox"]
+
+NOBODY = 65534
+INSTALL = "install it: apt-get install bubblewrap"
+PROBE_SECONDS = 10.0
+WRAPPER = 'exec 3>"$0" 4<"$1" && shift && exec "$@"'
+"""Opens the file for bubblewrap's account of the command and the one with its options, then becomes bubblewrap."""
+EXEC_FAILED = "bwrap: execvp "
+ERRNOS: Mapping[str, int] = {os.strerror(number): number for number in errno.errorcode}
+
+
+def _absolute(path: str) -> str:
+    if not path.startswith("/") or ".." in PurePosixPath(path).parts:
+        raise ValueError(f"{path} must be an absolute path without ..")
+    return path
+
+
+class BubblewrapConfig(BaseModel):
+    """``network``: ``none`` has no interface but loopback, ``host`` is the host's own.
+
+    ``read_only`` lists files and directories of the host that commands see at the same path. ``temporary_bytes`` bounds
+    ``/tmp`` and ``/dev/shm``, each. ``user_namespaces`` lets commands make sandboxes of their own.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    network: Literal["none", "host"] = "none"
+    read_only: list[Annotated[str, AfterValidator(_absolute)]] = []
+    limits: Limits = Limits()
+    temporary_bytes: Annotated[int, Field(gt=0)] = 1 << 30
+    user_namespaces: bool = False
+
+
+class BubblewrapSandbox(Sandbox[BubblewrapConfig]):
+    """Runs commands where nothing of the host can be written but the workspace, and little of it can be read."""
+
+    api = "sandbox/1.0"
+    Config = BubblewrapConfig
+    capabilities = frozenset({"fs-isolated", "gold-isolated", "network-off", "pid-isolated", "resource-limits"})
+
+    def __init__(self, config: BubblewrapConfig, host: Host) -> None:
+        super().__init__(config, host)
+        self._supervisor = Supervisor()
+        self.user = NOBODY if os.geteuid() == 0 else None
+        """The user id that commands run as, as the host sees it; ``None`` is this process's own."""
+
+    def check(self, where: Literal["coordinator", "worker"]) -> Sequence[Problem]:
+        """Say what is missing: the programs, user namespaces, paths of ``read_only``."""
+        try:
+            prefix = self.prefix()
+        except SandboxError as error:
+            return [Problem(message=error.message, hint=error.hint or "")]
+        problems = [problem for path in self.config.read_only if (problem := self._objection(path))]
+        probe = Command(argv=[*prefix, *PROBE], timeout=PROBE_SECONDS)
+        done = self._supervisor.run(probe)
+        if done.exit_code != 0:
+            why = done.spawn_error or done.stderr.text.strip()[-300:]
+            problems.append(Problem(message=f"bubblewrap cannot make a sandbox here: {why}", hint=NO_NAMESPACES))
+        return problems
+
+    def _objection(self, path: str) -> Problem | None:
+        """Say why a path of ``read_only`` cannot be mounted."""
+        if not os.path.exists(path):
+            return Problem(message=f"read_only: {path} does not exist", hint="correct the sandbox's table in suite.json")
+        if self.user is not None and not _open_to_all(Path(path)):
+            return Problem(
+                message=f"read_only: {path} cannot be reached by other users than root",
+                hint="open the way to it (chmod o+x on its parents, o+r on itself), or install it below /usr or /opt",
+            )
+        return None
+
+    def prefix(self) -> list[str]:
+        """Return how bubblewrap is started: as root by a user without rights. Raises ``SandboxError`` where it is missing."""
+        bwrap = shutil.which("bwrap")
+        if bwrap is None:
+            raise SandboxError("the sandbox bubblewrap needs the program bwrap, which is not installed", hint=INSTALL)
+        if self.user is None:
+            return [bwrap]
+        setpriv = shutil.which("setpriv")
+        if setpriv is None:
+            raise SandboxError("as root, the sandbox bubblewrap needs setpriv", hint="install util-linux")
+        return [setpriv, f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", "--", bwrap]
+
+    def open(self, request: SandboxRequest) -> Session:
+        """Return a session in the request's own directories."""
+        return _BubblewrapSession(request, self._supervisor, self)
+
+    def close(self, deadline: Deadline) -> None:
+        """End every command that still runs."""
+        self._supervisor.close()
+
+
+PROBE = ("--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--proc", "/proc", "--", "/bin/true")
+NO_NAMESPACES = (
+    "it needs unprivileged user namespaces: allow them (sysctl kernel.unprivileged_userns_clone=1, or "
+    "kernel.apparmor_restrict_unprivileged_userns=0); in a container run it with --security-opt seccomp=unconfined"
+)
+
+
+class _BubblewrapSession(LocalSession):
+    isolation = "namespaces"
+
+    def __init__(self, request: SandboxRequest, supervisor: Supervisor, sandbox: BubblewrapSandbox) -> None:
+        super().__init__(request)
+        config = sandbox.config
+        network = {None: config.network, "off": "none"}.get(request.network, request.network)
+        if network not in ("none", "host"):
+            raise SandboxError(f'the bubblewrap sandbox cannot give network "{network}"', hint='give "none" or "host"')
+        self.workspace, self.exchange, self.home, self.temporary = WORKSPACE, EXCHANGE, HOME, TEMPORARY
+        self.user = sandbox.user
+        self._supervisor = supervisor
+        self._limits = {**config.limits.in_force(), **request.limits}
+        self._numbers = itertools.count(1)
+        self._prefix = sandbox.prefix()
+        self._place = Path(tempfile.mkdtemp(dir=request.exchange.parent, prefix="b"))
+        self._place.chmod(0o711)
+        self._view = View(
+            workspace=request.workspace,
+            exchange=request.exchange,
+            etc=self._directory("etc", made_up=True),
+            home=self._directory("home"),
+            temporary_bytes=config.temporary_bytes,
+            apart=network == "none",
+            readonly=request.readonly,
+            nested=config.user_namespaces,
+            network_files=network == "host",
+            mounts=self._mounts([*config.read_only]),
+        )
+        self._hand_over()
+
+    def execute(self, command: Command) -> Completed:
+        self.directory(command.cwd)
+        cwd = self.workspace / (command.cwd or "")
+        number = next(self._numbers)
+        account, options = self._place / f"account{number}", self._place / f"options{number}"
+        words = self._view.options(cwd, {**self.request.env, **command.env})
+        options.touch(0o600)
+        options.write_bytes(b"".join(os.fsencode(word) + b"\0" for word in words))
+        argv = ["/bin/sh", "-c", WRAPPER, str(account), str(options), *self._prefix]
+        argv += ["--args", "4", "--json-status-fd", "3", "--", *command.argv]
+        limits = {**self._limits, **command.limits}
+        try:
+            process = self._supervisor.start(replace(command, argv=argv, cwd="/", env={}, limits=limits), wrapped=True)
+            with self.running(process):
+                completed = process.wait()
+            return completed if completed.timed_out or completed.canceled else self._explained(completed, account)
+        finally:
+            account.unlink(missing_ok=True)
+            options.unlink()
+
+    def inside(self, source: Path) -> PurePosixPath:
+        return next((mount.target for mount in self.request.mounts if mount.source == source), PurePosixPath(source))
+
+    def destroy(self, deadline: Deadline) -> None:
+        """Remove the session's own directories."""
+        shutil.rmtree(self._place, ignore_errors=True)
+
+    def _directory(self, name: str, *, made_up: bool = False) -> Path:
+        directory = self._place / name
+        directory.mkdir(mode=0o755)
+        if made_up:
+            made_up_etc(directory)
+        elif self.user is not None:
+            os.chown(directory, self.user, self.user)
+        return directory
+
+    def _mounts(self, read_only: Sequence[str]) -> Mapping[PurePosixPath, Path]:
+        """Return what is mounted; a source that the commands' user cannot reach is seen as a copy."""
+        mounts = {PurePosixPath(path): Path(path) for path in read_only}
+        for number, mount in enumerate(self.request.mounts):
+            source = mount.source
+            if self.user is not None and not _open_to_all(source):
+                source = self._place / f"mount{number}"
+                if mount.source.is_dir():
+                    shutil.copytree(mount.source, source, symlinks=True)
+                else:
+                    shutil.copy2(mount.source, source)
+                give(source, self.user)
+            mounts[mount.target] = source
+        return mounts
+
+    def _hand_over(self) -> None:
+        """Make the workspace and the exchange directory the commands' user's, and see that it gets there."""
+        if self.user is None:
+            return
+        for directory in (self.request.workspace, self.request.exchange):
+            if directory.stat().st_uid != self.user:
+                give(directory, self.user)
+            closed = next((parent for parent in directory.parents if not parent.stat().st_mode & 0o001), None)
+            if closed:
+                raise SandboxError(
+                    f"the sandbox's user (uid {self.user}) cannot reach {directory}: {closed} is closed to others",
+                    hint="let EVALWRIGHT_WORKSPACES name a directory that everybody can traverse (mode 711)",
+                )
+
+    def _explained(self, completed: Completed, account: Path) -> Completed:
+        """Tell a command that did not start, and a sandbox that could not be made, from a command that failed."""
+        if _ran(account):
+            return completed
+        said = completed.stderr.text.strip()
+        if EXEC_FAILED in said:
+            why = said[said.rindex(EXEC_FAILED) + len(EXEC_FAILED) :]
+            number = ERRNOS.get(why.rpartition(": ")[2])
+            return replace(completed, exit_code=None, signal=None, spawn_error=why, spawn_errno=number)
+        if completed.signal or completed.limit or completed.spawn_error:
+            return completed
+        raise SandboxError(f"bubblewrap could not make the sandbox: {said[-500:]}", hint="check it: evalwright doctor")
+
+
+def _ran(account: Path) -> bool:
+    """Tell from bubblewrap's account (one JSON document a line) whether the command itself was started."""
+    return '"exit-code"' in account.read_text(encoding="utf-8")
+
+
+def _open_to_all(source: Path) -> bool:
+    """Tell whether every user can reach a file or directory of the host."""
+    return all(parent.stat().st_mode & 0o001 for parent in source.parents) and bool(source.stat().st_mode & 0o004)
