@@ -188,11 +188,13 @@ class CgroupProcess(Process):
             self._drain(poll, self._command.grace, self._alone)
 
     def _drain(self, poll: select.poll, seconds: float, done: Callable[[], bool]) -> None:
-        """Go on reading until something is so, or the time is up."""
+        """Go on reading until something is so, or the time is up; look often at first, then every :data:`TICK_SECONDS`."""
         give_up = time.monotonic() + seconds
+        tick = TICK_SECONDS / 16
         while not done() and time.monotonic() < give_up:
-            for descriptor, _ in poll.poll(TICK_SECONDS * 1000):
+            for descriptor, _ in poll.poll(max(1, tick * 1000)):
                 self._streams.read(descriptor)
+            tick = min(TICK_SECONDS, tick * 2)
 
     def _alone(self) -> bool:
         """Tell whether nothing lives in the cgroup any more."""

@@ -16,7 +16,10 @@ __all__ = ["DRAIN_SECONDS", "Process", "completed_by"]
 
 DRAIN_SECONDS = 1.0
 SHELL_SIGNAL = 128
-SIGNAL_LIMITS: Mapping[int, str] = {signal.SIGXCPU: "cpu_limit", signal.SIGXFSZ: "file_size_limit"}
+SIGNAL_LIMITS: Mapping[int, tuple[str, str]] = {
+    signal.SIGXCPU: ("cpu_seconds", "cpu_limit"),
+    signal.SIGXFSZ: ("file_size_bytes", "file_size_limit"),
+}
 
 
 class Process(ABC):
@@ -55,7 +58,7 @@ def completed_by(report: Mapping[str, Any], streams: Streams, limits: LimitGroup
         canceled=report["canceled"],
         spawn_error=spawn_error,
         spawn_errno=report.get("spawn_errno"),
-        limit=None if code == 0 else limits.exceeded or SIGNAL_LIMITS.get(ended_by or 0),
+        limit=_limit(code, limits),
         limit_source=limits.source,
         duration=report["duration"],
         stdout=stdout,
@@ -63,3 +66,12 @@ def completed_by(report: Mapping[str, Any], streams: Streams, limits: LimitGroup
         leaked_processes=report["leaked"],
         survivors=report["survivors"],
     )
+
+
+def _limit(code: int | None, limits: LimitGroup) -> str | None:
+    """Name the limit that ended a command: its cgroup's, or that whose signal ended it or the last program of its shell."""
+    if code == 0:
+        return None
+    number = 0 if code is None else -code if code < 0 else code - SHELL_SIGNAL
+    limit, reason = SIGNAL_LIMITS.get(number, ("", ""))
+    return limits.exceeded or (reason if limit in limits.rest else None)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-__all__ = ["EXCHANGE", "HOME", "TEMPORARY", "USER", "WORKSPACE", "View", "made_up_etc"]
+__all__ = ["EXCHANGE", "HOME", "TEMPORARY", "USER", "WORKSPACE", "View", "write_etc"]
 
 WORKSPACE = PurePosixPath("/workspace")
 EXCHANGE = PurePosixPath("/exchange")
@@ -15,11 +16,9 @@ HOME = PurePosixPath("/home/agent")
 TEMPORARY = PurePosixPath("/tmp")
 USER = 1000
 SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-ETC = (
-    *("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "localtime", "mime.types", "protocols"),
-    *("services", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "ca-certificates", "pki", "crypto-policies"),
-)
-NETWORK_ETC = ("resolv.conf", "gai.conf", "host.conf")
+COPIED = ("ld.so.cache", "localtime", "mime.types", "protocols", "services", "timezone")
+MOUNTED = ("alternatives", "ssl/certs", "pki", "terminfo")
+NETWORK_COPIED = ("resolv.conf", "gai.conf", "host.conf", "ssl/openssl.cnf")
 MADE_UP: Mapping[str, str] = {
     "passwd": f"root:x:0:0:root:/root:/bin/sh\nagent:x:{USER}:{USER}:agent:{HOME}:/bin/sh\n",
     "group": f"root:x:0:\nagent:x:{USER}:\n",
@@ -28,10 +27,29 @@ MADE_UP: Mapping[str, str] = {
 }
 
 
-def made_up_etc(directory: Path) -> None:
-    """Write the files of ``/etc`` that tell nothing of the host."""
+@functools.cache
+def _host_file(path: str) -> bytes | None:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return None
+
+
+def write_etc(directory: Path, *, network: bool) -> None:
+    """Fill a directory that stands for ``/etc``: what programs need to start, and nothing that tells of the host."""
+    for name in (*COPIED, *(NETWORK_COPIED if network else ())):
+        data = _host_file(f"/etc/{name}")
+        if data is not None:
+            (directory / name).parent.mkdir(exist_ok=True)
+            (directory / name).write_bytes(data)
     for name, text in MADE_UP.items():
         (directory / name).write_text(text, encoding="utf-8")
+    for name in filter(_is_mounted, MOUNTED):
+        (directory / name).mkdir(parents=True, exist_ok=True)
+
+
+def _is_mounted(name: str) -> bool:
+    return os.path.isdir(f"/etc/{name}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +68,6 @@ class View:
     apart: bool
     readonly: bool = False
     nested: bool = False
-    network_files: bool = False
     mounts: Mapping[PurePosixPath, Path] = field(default_factory=dict[PurePosixPath, Path])
 
     def options(self, cwd: PurePosixPath, environment: Mapping[str, str]) -> Sequence[str]:
@@ -80,10 +97,9 @@ class View:
             yield "--disable-userns"
 
     def _etc(self) -> Iterator[str]:
-        for name in (*ETC, *(NETWORK_ETC if self.network_files else ())):
-            yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
-        for name in MADE_UP:
-            yield from ("--ro-bind", str(self.etc / name), f"/etc/{name}")
+        yield from ("--ro-bind", str(self.etc), "/etc")
+        for name in filter(_is_mounted, MOUNTED):
+            yield from ("--ro-bind", f"/etc/{name}", f"/etc/{name}")
 
     def _scratch(self) -> Iterator[str]:
         size = str(self.temporary_bytes)

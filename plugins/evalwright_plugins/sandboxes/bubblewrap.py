@@ -18,7 +18,7 @@ from evalwright.errors import SandboxError
 from evalwright.interfaces import Command, Deadline, Host, LocalSession, Problem, Sandbox, SandboxRequest, Session, give
 from evalwright.model import Completed
 from evalwright.processes import Supervisor
-from evalwright_plugins.sandboxes._bubblewrap_line import EXCHANGE, HOME, TEMPORARY, WORKSPACE, View, made_up_etc
+from evalwright_plugins.sandboxes._bubblewrap_line import EXCHANGE, HOME, TEMPORARY, WORKSPACE, View, write_etc
 from evalwright_plugins.sandboxes._limits import Limits
 
 __all__ = ["BubblewrapConfig", "BubblewrapSandbox"]
@@ -140,15 +140,15 @@ class _BubblewrapSession(LocalSession):
         self._view = View(
             workspace=request.workspace,
             exchange=request.exchange,
-            etc=self._directory("etc", made_up=True),
+            etc=self._directory("etc"),
             home=self._directory("home"),
             temporary_bytes=config.temporary_bytes,
             apart=network == "none",
             readonly=request.readonly,
             nested=config.user_namespaces,
-            network_files=network == "host",
             mounts=self._mounts([*config.read_only]),
         )
+        write_etc(self._view.etc, network=network == "host")
         self._hand_over()
 
     def execute(self, command: Command) -> Completed:
@@ -178,13 +178,9 @@ class _BubblewrapSession(LocalSession):
         """Remove the session's own directories."""
         shutil.rmtree(self._place, ignore_errors=True)
 
-    def _directory(self, name: str, *, made_up: bool = False) -> Path:
+    def _directory(self, name: str) -> Path:
         directory = self._place / name
         directory.mkdir(mode=0o755)
-        if made_up:
-            made_up_etc(directory)
-        elif self.user is not None:
-            os.chown(directory, self.user, self.user)
         return directory
 
     def _mounts(self, read_only: Sequence[str]) -> Mapping[PurePosixPath, Path]:
@@ -206,7 +202,7 @@ class _BubblewrapSession(LocalSession):
         """Make the workspace and the exchange directory the commands' user's, and see that it gets there."""
         if self.user is None:
             return
-        for directory in (self.request.workspace, self.request.exchange):
+        for directory in (self.request.workspace, self.request.exchange, self._view.home):
             if directory.stat().st_uid != self.user:
                 give(directory, self.user)
             closed = next((parent for parent in directory.parents if not parent.stat().st_mode & 0o001), None)

@@ -1,0 +1,60 @@
+"""The table of what hostile programs reach: observed, read from the page, and written into it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.isolation.programs import PROGRAMS, Program
+from tests.isolation.world import attempt, world
+
+from evalwright.interfaces import Deadline, Sandbox
+from evalwright.registry import PluginHost, Registry
+
+PAGE = Path(__file__).parents[2] / "docs/explanation/isolation.md"
+BEGIN, END = "<!-- hostile programs: begin -->", "<!-- hostile programs: end -->"
+NAMES = ("subprocess", "bubblewrap")
+Rows = Mapping[str, Mapping[str, str]]
+
+
+def sandboxes() -> Mapping[str, Sandbox[Any]]:
+    """Return the sandboxes of the table, started."""
+    registry = Registry(None)
+    host = PluginHost(registry, {})
+    found: dict[str, Sandbox[Any]] = {name: registry.create("sandbox", name, {}, host) for name in NAMES}
+    for sandbox in found.values():
+        sandbox.start(Deadline.after(600))
+    return found
+
+
+def outcome(sandbox: Sandbox[Any], program: Program, ground: Path) -> str:
+    """Run one program in a fresh world and say what came of it."""
+    place = Path(tempfile.mkdtemp(dir=ground))
+    place.chmod(0o711)
+    with world(place) as around, attempt(sandbox, around, list(program.argv), place) as result:
+        if program.reached(result):
+            return "**possible**"
+        return result.completed.limit or "stopped"
+
+
+def observed(found: Mapping[str, Sandbox[Any]], ground: Path) -> Rows:
+    """Run every program in every sandbox."""
+    return {program.name: {name: outcome(sandbox, program, ground) for name, sandbox in found.items()} for program in PROGRAMS}
+
+
+def written(page: str) -> Rows:
+    """Read the table back."""
+    lines = page[page.index(BEGIN) : page.index(END)].splitlines()[1:]
+    header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    return {row[0]: dict(zip(header[1:], row[1:], strict=True)) for row in rows}
+
+
+def replaced(page: str, rows: Rows) -> str:
+    """Return the page with another table."""
+    names = list(next(iter(rows.values())))
+    lines = [["a program tries to", *(f"`{name}`" for name in names)], ["---"] * (len(names) + 1)]
+    lines += [[name, *cells.values()] for name, cells in rows.items()]
+    table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    return page[: page.index(BEGIN)] + f"{BEGIN}\n{table}\n" + page[page.index(END) :]

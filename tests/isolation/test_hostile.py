@@ -1,0 +1,45 @@
+"""Every cell of the isolation page's table is what happens."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.isolation.programs import PROGRAMS, Program
+from tests.isolation.table import NAMES, PAGE, outcome, sandboxes, written
+
+from evalwright.interfaces import Deadline, Sandbox
+
+TABLE = written(PAGE.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[Mapping[str, Sandbox[Any]]]:
+    found = sandboxes()
+    yield found
+    for sandbox in found.values():
+        sandbox.close(Deadline.after(30))
+
+
+@pytest.fixture
+def ground() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="evalwright-hostile-") as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the page says what holds for an agent that is started by root")
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_hostile_program_reaches_what_the_page_says(
+    name: str, program: Program, started: Mapping[str, Sandbox[Any]], ground: Path
+) -> None:
+    assert outcome(started[name], program, ground) == TABLE[program.name][f"`{name}`"]
+
+
+def test_the_page_lists_every_program_and_no_other() -> None:
+    assert list(TABLE) == [program.name for program in PROGRAMS]
