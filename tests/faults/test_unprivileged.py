@@ -234,3 +234,15 @@ def test_status_ends_what_is_left_when_everything_that_watched_was_killed_too(pl
     assert answer["data"]["state"] == "stale"
     assert identities(plain.noted()) == []
     assert mentioning(plain.place) == []
+
+
+def test_bubblewrap_isolates_for_an_ordinary_user_too(plain: Plain, require: Callable[[str], None]) -> None:
+    require("bwrap")
+    script = f"ls {plain.place} 2>/dev/null && echo found; id -u; echo b >> a.txt"
+    runner = {"shell": True, "command": script}
+    plain.project.suite(
+        runner=runner, cases=[{"id": "a", "expect": {"exact": "1000\n"}}], scorers=[{"name": "exact"}], sandbox="bubblewrap"
+    )
+    assert plain.call(*RUN)["ok"]
+    assert plain.project.record("r", "a", "runner.json")["isolation"] == "namespaces"
+    assert [row["path"] for row in plain.project.record("r", "a", "workspace-diff.json")["changed_paths"]] == ["a.txt"]

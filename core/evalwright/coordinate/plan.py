@@ -129,7 +129,7 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
     used = _preflight(checked, sandbox, queue)
     plugins = tuple(registry.load(kind, use) for kind, use in dict.fromkeys([*uses, *used]))
     plugins = (*plugins, Registry(Path()).load("queue", queue))
-    check_requirements(suite, plugins, sandbox.use)
+    check_requirements(suite, plugins, sandbox.use, checked.registry)
     return Plan(
         suite=suite,
         cases=tuple(cases),
@@ -153,14 +153,15 @@ def _with_defaults(suite: Suite, settings: Settings) -> Suite:
     return suite
 
 
-def check_requirements(suite: Suite, plugins: Sequence[Loaded], sandbox: str) -> None:
-    """Raise ``CapabilityMissing`` when no plugin of the run has a capability that the suite requires."""
+def check_requirements(suite: Suite, plugins: Sequence[Loaded], sandbox: str, registry: Registry) -> None:
+    """Raise ``CapabilityMissing``, naming what would do, when no plugin of the run has a capability that the suite requires."""
     offered = {capability for loaded in plugins for capability in loaded.cls.capabilities}
     missing = [name for name in suite.requires if name not in offered]
     if missing:
+        better = sorted(registry.names_with("sandbox", frozenset(missing)))
         raise CapabilityMissing(
             f"the suite {suite.name} requires {', '.join(missing)}; the sandbox {sandbox} does not give that",
-            hint="choose a sandbox that does: evalwright doctor --component sandboxes",
+            hint=f"choose one that does: --sandbox {' or '.join(better)}" if better else "no installed sandbox does",
             valid_values=sorted(offered),
         )
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
 from evalwright.canonical import digest_bytes
-from evalwright.errors import PluginApiMismatch, PluginBroken, PluginInvalid, PluginNotFound
+from evalwright.errors import PluginApiMismatch, PluginBroken, PluginError, PluginInvalid, PluginNotFound
 from evalwright.interfaces import API, Exporter, Importer, Judge, Plugin, Queue, Runner, Sandbox, Scorer, Service
 from evalwright.registry.catalog import Catalog, Listing
 from evalwright.registry.configuring import configured
@@ -73,6 +74,15 @@ class Registry:
         if key not in self._loaded:
             self._loaded[key] = self._load(kind, reference)
         return self._loaded[key]
+
+    def names_with(self, kind: str, capabilities: Collection[str]) -> list[str]:
+        """Return the names of the installed plugins of a kind that declare all of these; broken ones are passed by."""
+        found: list[str] = []
+        for listing in self.catalog.listings(kind):
+            with contextlib.suppress(PluginError):
+                if set(capabilities) <= self.load(kind, listing.name).cls.capabilities:
+                    found.append(listing.name)
+        return found
 
     def default_id(self, kind: str, reference: str) -> str:
         """Return the name behind ``package:name``, and any other reference as it is."""

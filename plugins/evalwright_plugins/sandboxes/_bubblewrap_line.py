@@ -83,7 +83,7 @@ class View:
             *("--ro-bind" if self.readonly else "--bind", str(self.workspace), str(WORKSPACE)),
             *("--bind", str(self.exchange), str(EXCHANGE)),
             *(word for target, source in self.mounts.items() for word in ("--ro-bind", str(source), str(target))),
-            *("--remount-ro", "/", "--chdir", str(cwd), "--clearenv"),
+            *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(cwd), "--clearenv"),
             *(word for name, value in environment.items() for word in ("--setenv", name, value)),
             *("--cap-drop", "ALL"),
         ]
@@ -103,9 +103,9 @@ class View:
 
     def _scratch(self) -> Iterator[str]:
         size = str(self.temporary_bytes)
-        for place in (str(TEMPORARY), "/dev/shm"):
+        for place in (str(TEMPORARY), "/dev/shm", "/run"):
             yield from ("--perms", "1777", "--size", size, "--tmpfs", place)
-        yield from ("--tmpfs", "/run", "--dir", "/var", "--symlink", "../tmp", "/var/tmp")
+        yield from ("--dir", "/var", "--symlink", "../tmp", "/var/tmp")
 
 
 def _system() -> Iterator[str]:
