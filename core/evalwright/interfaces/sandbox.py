@@ -133,9 +133,14 @@ class Session(ABC):
 
 
 class Sandbox(Plugin[C]):
-    """Makes sessions."""
+    """Makes sessions.
+
+    ``user`` is the user id that commands run as, where it is not the harness's own: known once :meth:`start` has returned.
+    The core makes the files of a trial its, and those of the group of the same number, before :meth:`open`.
+    """
 
     CaseConfig: ClassVar[type[BaseModel] | None] = None
+    user: int | None = None
 
     @abstractmethod
     def open(self, request: SandboxRequest) -> Session:

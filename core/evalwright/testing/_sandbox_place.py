@@ -12,6 +12,7 @@ from evalwright.interfaces import Command, Deadline, Host, Sandbox, SandboxReque
 from evalwright.model import Completed
 from evalwright.testing._contract import Contract
 from evalwright.testing._processes import MARK, marked
+from evalwright.workspace import give_tree
 
 __all__ = ["TIMEOUT", "SandboxPlace"]
 
@@ -45,10 +46,16 @@ class SandboxPlace(Contract[Sandbox[Any]]):
         values: dict[str, Any] = {"owner": f"run/{root.name}/1", "options": self.options()}
         return SandboxRequest(workspace=root / "w", exchange=root / "x", **(values | fields))
 
+    def begun(self, sandbox: Sandbox[Any], request: SandboxRequest) -> Session:
+        """Open a session as the core does: the files of the request belong to the user that commands run as."""
+        for directory in (request.workspace, request.exchange):
+            give_tree(directory, sandbox.user)
+        return sandbox.open(request)
+
     @contextlib.contextmanager
     def opened(self, sandbox: Sandbox[Any], place: Path, **fields: Any) -> Generator[Session]:
         """Give a session; it is killed, collected and destroyed after the block, however that ends."""
-        session = sandbox.open(self.request(place, **fields))
+        session = self.begun(sandbox, self.request(place, **fields))
         try:
             yield session
         finally:

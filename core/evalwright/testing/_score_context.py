@@ -13,6 +13,7 @@ from typing import Literal
 from evalwright.errors import JudgeError
 from evalwright.interfaces import Deadline, JudgeReply, JudgeRequest, SandboxRequest, Session
 from evalwright.testing._fake_sandboxes import FakeSandbox
+from evalwright.workspace import give_tree
 
 __all__ = ["FakeScoreContext"]
 
@@ -59,6 +60,7 @@ class FakeScoreContext:
         self.opened += 1
         root = self._place / f"session-{secrets.token_hex(4)}"
         self._lay_out(root, workspace, hidden=hidden)
+        give_tree(root, self._sandbox.user)
         session = self._sandbox.open(SandboxRequest(owner="test", workspace=root / "w", exchange=root / "x", role="grader"))
         try:
             yield session

@@ -18,7 +18,7 @@ from evalwright.worker.agent import WatchedSession, bounded, journal_of
 from evalwright.worker.environment import base_environment, case_variables, expand_prefixes
 from evalwright.worker.hidden import lay_hidden, neutralise
 from evalwright.worker.runtime import Plugins, Runtime
-from evalwright.workspace import TrialPlace, copy_tree
+from evalwright.workspace import TrialPlace, copy_tree, give_tree
 
 __all__ = ["Grader", "GraderContext"]
 
@@ -71,7 +71,7 @@ class GraderContext:
         grader = self._grader
         plugin: Sandbox[Any] = grader.plugins.host.create(f"sandboxes.{sandbox}") if sandbox else grader.plugins.sandbox
         place = grader.runtime.scratch(grader.spec).place(
-            grader.runtime.tree(grader.store, grader.spec.fixture_digest).total_bytes
+            grader.runtime.tree(grader.store, grader.spec.fixture_digest).total_bytes, owner=plugin.user
         )
         try:
             self._fill(place, workspace, hidden=hidden)
@@ -96,20 +96,22 @@ class GraderContext:
     def _fill(self, place: TrialPlace, workspace: str, *, hidden: bool) -> None:
         grader = self._grader
         if workspace == "final":
-            copy_tree(grader.place.workspace, place.workspace, special=True)
+            copy_tree(grader.place.workspace, place.workspace, special=True, owner=place.owner)
         elif workspace == "fixture":
-            grader.store.restore(grader.spec.fixture_digest, place.workspace)
+            grader.store.restore(grader.spec.fixture_digest, place.workspace, owner=place.owner)
         if hidden:
             # The code under test runs here: it gets neither the full case nor the agent's answer.
             neutralise(place.workspace, grader.runtime.tree(grader.store, grader.spec.fixture_digest), grader.store)
             if grader.spec.hidden:
                 lay_hidden(grader.spec.hidden, grader.gold, grader.store, place.workspace)
+            give_tree(place.workspace, place.owner)
         else:
             _fill_exchange(grader, place)
             if grader.spec.suite_directory is None:
                 (place.root / "s").mkdir()
-                grader.store.restore(grader.spec.gold_digest, place.root / "s")
+                grader.store.restore(grader.spec.gold_digest, place.root / "s", owner=place.owner)
         (place.exchange / "empty").mkdir()
+        give_tree(place.exchange, place.owner)
 
     @contextlib.contextmanager
     def _opened(self, plugin: Sandbox[Any], place: TrialPlace) -> Generator[Session]:

@@ -32,7 +32,7 @@ from evalwright.worker.evidence import (
 )
 from evalwright.worker.grader import Grader
 from evalwright.worker.runtime import Plugins, Runtime
-from evalwright.workspace import TrialPlace, UnreadableError, copy_tree, scan
+from evalwright.workspace import TrialPlace, UnreadableError, copy_tree, give_tree, scan
 
 __all__ = ["Trial"]
 
@@ -62,7 +62,9 @@ class Trial:
         """Carry the trial out, write and seal its bundle, and return the result."""
         with contextlib.ExitStack() as cleanup:
             self.before = self.runtime.tree(self.store, self.spec.fixture_digest)
-            self.place = self.runtime.scratch(self.spec).place(self.before.total_bytes)
+            self.plugins = self.runtime.plugins(self.spec, self.store)
+            scratch = self.runtime.scratch(self.spec)
+            self.place = scratch.place(self.before.total_bytes, owner=self.plugins.sandbox.user)
             cleanup.callback(self._discard)
             directory = bundle or Path(
                 cleanup.enter_context(tempfile.TemporaryDirectory(dir=self.place.root.parent, prefix="b"))
@@ -83,7 +85,6 @@ class Trial:
     def _carry_out(self) -> dict[str, Any]:
         with self._span("prepare"), self.runtime.turn(), disk_errors(self.place.root):
             files = self._prepare()
-            self.plugins = self.runtime.plugins(self.spec, self.store)
         context = AgentContext(
             self.spec,
             self.place,
@@ -122,18 +123,19 @@ class Trial:
     def _prepare(self) -> Path | None:
         """Fill the workspace and the exchange directory; return where the agent's own files lie."""
         spec, place = self.spec, self.place
-        self.store.restore(spec.fixture_digest, place.workspace)
+        self.store.restore(spec.fixture_digest, place.workspace, owner=place.owner)
         exchange = place.exchange
         (exchange / "case.json").write_text(json.dumps(spec.case, indent=2, sort_keys=True), encoding="utf-8")
         (exchange / "task.txt").write_text(spec.case["task"], encoding="utf-8", newline="")
         if spec.diff_digest:
             with self.store.open(spec.diff_digest) as file:
                 (exchange / "input.diff").write_bytes(file.read())
+        give_tree(exchange, place.owner)
         if spec.files_digest is None:
             return None
         files = place.root / "a"
         files.mkdir(mode=0o755)
-        self.store.restore(spec.files_digest, files)
+        self.store.restore(spec.files_digest, files, owner=place.owner)
         return files
 
     def _ask(self, context: AgentContext) -> RunnerResult:

@@ -2,6 +2,7 @@
 
 from evalwright.workspace.diff import unified_diff
 from evalwright.workspace.fixture import fixture_problems
+from evalwright.workspace.ownership import give, give_tree
 from evalwright.workspace.repository import find_repositories, without_history
 from evalwright.workspace.scan import UnreadableError, digest_file, scan
 from evalwright.workspace.scratch import Scratch, TrialPlace, clear_abandoned, clear_scratch, owned_name, remove_tree
@@ -18,6 +19,8 @@ __all__ = [
     "digest_file",
     "find_repositories",
     "fixture_problems",
+    "give",
+    "give_tree",
     "open_readable",
     "owned_name",
     "remove_tree",

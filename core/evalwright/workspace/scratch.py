@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from evalwright.processes import ProcessIdentity, boot_id, current_process
+from evalwright.workspace.ownership import give
 
 __all__ = ["Scratch", "TrialPlace", "clear_abandoned", "clear_scratch", "owned_name", "remove_tree"]
 
@@ -24,9 +25,13 @@ ROOM_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class TrialPlace:
-    """The private directories of one trial: workspace ``w``, exchange ``x``, home ``h``, temporary files ``t``."""
+    """The private directories of one trial: workspace ``w``, exchange ``x``, home ``h``, temporary files ``t``.
+
+    ``owner`` is the user id that commands run as, and whose they are, where that is not the harness's own.
+    """
 
     root: Path
+    owner: int | None = None
 
     @property
     def workspace(self) -> Path:
@@ -61,13 +66,14 @@ class Scratch:
         self._owner = owned_name()
         self._made: set[Path] = set()
 
-    def place(self, size_bytes: int) -> TrialPlace:
-        """Make the directories of one trial whose fixture has that size."""
+    def place(self, size_bytes: int, *, owner: int | None = None) -> TrialPlace:
+        """Make the directories of one trial whose fixture has that size; they belong to ``owner`` where one is named."""
         home = self._home(self._base or _roomy(size_bytes))
-        place = TrialPlace(home / secrets.token_hex(8))
+        place = TrialPlace(home / secrets.token_hex(8), owner)
         place.root.mkdir(mode=0o711)
         for directory in (place.workspace, place.exchange, place.home, place.temporary):
             directory.mkdir(mode=0o700)
+            give(directory, owner)
         return place
 
     def discard(self, place: TrialPlace) -> None:

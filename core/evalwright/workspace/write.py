@@ -8,20 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evalwright.model import Manifest
+from evalwright.workspace.ownership import give
 
 __all__ = ["copy_file", "copy_tree", "open_readable", "restore"]
 
 SMALL_BYTES = 1 << 20
 
 
-def copy_file(source: str | bytes | Path, target: str | bytes | Path, mode: int = 0o644) -> None:
-    """Copy a file's content to a new file of that mode, by the kernel where it can; the target must not exist."""
+def copy_file(source: str | bytes | Path, target: str | bytes | Path, mode: int = 0o644, *, owner: int | None = None) -> None:
+    """Copy a file's content to a new file of that mode and owner, by the kernel where it can; the target must not exist."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     reader = open_readable(source)
     try:
         writer = os.open(target, flags, mode | 0o200)
         try:
             _transfer(reader, writer)
+            give(writer, owner)
             os.fchmod(writer, mode)
         finally:
             os.close(writer)
@@ -29,8 +31,15 @@ def copy_file(source: str | bytes | Path, target: str | bytes | Path, mode: int 
         os.close(reader)
 
 
-def copy_tree(source: Path, target: Path, *, skip: Callable[[bytes], bool] | None = None, special: bool = False) -> None:
-    """Copy a directory into a new one: links as links, modes kept.
+def copy_tree(
+    source: Path,
+    target: Path,
+    *,
+    skip: Callable[[bytes], bool] | None = None,
+    special: bool = False,
+    owner: int | None = None,
+) -> None:
+    """Copy a directory into a new one: links as links, modes kept; what is below it belongs to ``owner`` where one is named.
 
     ``skip`` gets each path relative to ``source`` and leaves out what it says yes to. FIFOs, sockets and devices are refused
     with ``OSError``, or left out where ``special`` says that they may be there.
@@ -49,31 +58,38 @@ def copy_tree(source: Path, target: Path, *, skip: Callable[[bytes], bool] | Non
             mode = item.stat(follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
                 os.mkdir(place, 0o700)
+                give(place, owner)
                 directories.append((place, stat.S_IMODE(mode)))
                 waiting.append(relative)
             elif stat.S_ISLNK(mode):
                 os.symlink(os.readlink(item.path), place)
+                give(place, owner)
             elif stat.S_ISREG(mode):
-                copy_file(item.path, place, stat.S_IMODE(mode))
+                copy_file(item.path, place, stat.S_IMODE(mode), owner=owner)
             elif not special:
                 raise OSError(f"{os.fsdecode(relative)} is neither a file, a directory nor a link")
     for place, permissions in reversed(directories):
         os.chmod(place, permissions)
 
 
-def restore(manifest: Manifest, target: Path, blob: Callable[[str], Path]) -> None:
-    """Write the tree that ``manifest`` describes into the existing directory ``target``; ``blob`` finds content by digest."""
+def restore(manifest: Manifest, target: Path, blob: Callable[[str], Path], *, owner: int | None = None) -> None:
+    """Write the tree that ``manifest`` describes into the existing directory ``target``; ``blob`` finds content by digest.
+
+    What is written belongs to ``owner`` where one is named.
+    """
     base = os.fsencode(target)
     directories: list[tuple[bytes, int]] = []
     for entry in manifest.entries:
         place = base + b"/" + entry.raw_path
         if entry.kind == "directory":
             os.mkdir(place, 0o700)
+            give(place, owner)
             directories.append((place, entry.mode or 0o755))
         elif entry.kind == "symlink":
             os.symlink(os.fsencode(entry.target or ""), place)
+            give(place, owner)
         else:
-            copy_file(blob(entry.sha256 or ""), place, entry.mode or 0o644)
+            copy_file(blob(entry.sha256 or ""), place, entry.mode or 0o644, owner=owner)
     for place, mode in reversed(directories):
         os.chmod(place, mode)
 
