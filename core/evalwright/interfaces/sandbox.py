@@ -80,12 +80,14 @@ class Session(ABC):
     """One trial's isolated place. The core calls :meth:`kill`, :meth:`collect`, :meth:`destroy` in this order.
 
     ``workspace`` and ``exchange`` are paths as commands see them; ``exchange`` is private to the trial and lies beside the
-    workspace (case, task, diff, output). ``isolation`` says in a word what this place really separates.
+    workspace (case, task, diff, output). ``isolation`` says in a word what this place really separates. ``restored`` says
+    that :meth:`collect` rewrote the workspace, so that the status of its files means nothing: the core reads them all.
     """
 
     workspace: PurePosixPath
     exchange: PurePosixPath
     isolation: str = "none"
+    restored: bool = False
 
     @abstractmethod
     def execute(self, command: Command) -> Completed:

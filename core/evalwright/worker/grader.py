@@ -18,7 +18,7 @@ from evalwright.worker.agent import WatchedSession, bounded, journal_of
 from evalwright.worker.environment import base_environment, case_variables, expand_prefixes
 from evalwright.worker.hidden import lay_hidden, neutralise
 from evalwright.worker.runtime import Plugins, Runtime
-from evalwright.workspace import TrialPlace, copy_tree, give_tree
+from evalwright.workspace import Clone, TrialPlace, give_tree
 
 __all__ = ["Grader", "GraderContext"]
 
@@ -27,12 +27,12 @@ SCORE_SECONDS = 3600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Grader:
-    """What all scorers of one trial share. ``case`` is the full case; ``place`` holds the agent's final workspace."""
+    """What all scorers of one trial share. ``case`` is the full case; ``clone`` is the agent's final workspace."""
 
     spec: TrialSpec
     case: Mapping[str, Any]
     output: str
-    place: TrialPlace
+    clone: Clone
     plugins: Plugins
     runtime: Runtime
     store: DirectoryStore
@@ -96,9 +96,9 @@ class GraderContext:
     def _fill(self, place: TrialPlace, workspace: str, *, hidden: bool) -> None:
         grader = self._grader
         if workspace == "final":
-            copy_tree(grader.place.workspace, place.workspace, special=True, owner=place.owner)
+            grader.clone.copy_to(place)
         elif workspace == "fixture":
-            grader.store.restore(grader.spec.fixture_digest, place.workspace, owner=place.owner)
+            grader.runtime.clone(grader.spec, grader.store, place)
         if hidden:
             # The code under test runs here: it gets neither the full case nor the agent's answer.
             neutralise(place.workspace, grader.runtime.tree(grader.store, grader.spec.fixture_digest), grader.store)

@@ -32,7 +32,7 @@ from evalwright.worker.evidence import (
 )
 from evalwright.worker.grader import Grader
 from evalwright.worker.runtime import Plugins, Runtime
-from evalwright.workspace import TrialPlace, UnreadableError, copy_tree, give_tree, scan
+from evalwright.workspace import Clone, TrialPlace, UnreadableError, copy_tree, give_tree
 
 __all__ = ["Trial"]
 
@@ -53,6 +53,7 @@ class Trial:
         self.failure: Failure | None = None
         self.spans: dict[str, float] = {}
         self.place: TrialPlace
+        self.clone: Clone
         self.bundle: BundleWriter
         self.plugins: Plugins
         self.before = Manifest()
@@ -110,7 +111,7 @@ class Trial:
         """Read what the agent left, score it and seal the evidence."""
         with self._span("collect"):
             answer = self._answer(result, context)
-            self._rescan()
+            self._rescan(whole=self.spec.paranoid or context.restored)
         self._fail_by(result)
         with self._span("score"):
             records = self._score(result, answer)
@@ -123,7 +124,7 @@ class Trial:
     def _prepare(self) -> Path | None:
         """Fill the workspace and the exchange directory; return where the agent's own files lie."""
         spec, place = self.spec, self.place
-        self.store.restore(spec.fixture_digest, place.workspace, owner=place.owner)
+        self.clone = self.runtime.clone(spec, self.store, place)
         exchange = place.exchange
         (exchange / "case.json").write_text(json.dumps(spec.case, indent=2, sort_keys=True), encoding="utf-8")
         (exchange / "task.txt").write_text(spec.case["task"], encoding="utf-8", newline="")
@@ -185,9 +186,9 @@ class Trial:
             self._warn("W_LEAKED_PROCESSES", f"{leaked} processes were still running when the runner ended; they were killed")
         return answer
 
-    def _rescan(self) -> None:
+    def _rescan(self, *, whole: bool) -> None:
         try:
-            self.after = scan(self.place.workspace)
+            self.after = self.clone.scan(whole=whole)
         except UnreadableError as error:
             self.after = self.before
             _make_directory(self.place.workspace)
@@ -217,7 +218,7 @@ class Trial:
             spec=spec,
             case=case,
             output=answer.text,
-            place=self.place,
+            clone=self.clone,
             plugins=plugins,
             runtime=self.runtime,
             store=self.store,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from evalwright.processes import ProcessIdentity, boot_id, current_process
+from evalwright.workspace.mounts import unmount_below
 from evalwright.workspace.ownership import give
 
 __all__ = ["Scratch", "TrialPlace", "clear_abandoned", "clear_scratch", "owned_name", "remove_tree"]
@@ -77,13 +78,15 @@ class Scratch:
         return place
 
     def discard(self, place: TrialPlace) -> None:
-        """Remove a trial's directories, which :meth:`place` made."""
+        """Remove a trial's directories, which :meth:`place` made, and nothing that is mounted there."""
+        unmount_below(place.root)
         shutil.rmtree(place.root, onerror=_force)
 
     def close(self) -> None:
         """Remove everything that this process made."""
         for home in self._made:
             with contextlib.suppress(OSError):
+                unmount_below(home)
                 remove_tree(home, inside=home.parent)
         self._made.clear()
 
@@ -145,7 +148,10 @@ def owned_name() -> str:
 
 
 def clear_abandoned(directory: Path) -> None:
-    """Remove everything in a directory whose name begins with an :func:`owned_name` of a dead process."""
+    """Remove everything in a directory whose name begins with an :func:`owned_name` of a dead process.
+
+    What is still mounted there is unmounted first. Raises ``OSError`` rather than delete through a mount.
+    """
     if not directory.is_dir():
         return
     host = current_process().host
@@ -155,6 +161,7 @@ def clear_abandoned(directory: Path) -> None:
             continue
         owner = ProcessIdentity(pid=int(parts[0]), start_time=int(parts[1]), boot_id=boot_id(), host=host)
         if not owner.alive:
+            unmount_below(candidate)
             remove_tree(candidate, inside=directory)
 
 
