@@ -37,7 +37,7 @@ def test_first_layer_that_is_left_gives_the_value_and_is_its_origin(tmp_path: Pa
     [
         ("JOBS", "four"), ("JOBS", "0"), ("JOBS", "-1"), ("JOBS", "1025"), ("JOBS", "2.5"), ("JOBS", ""),
         ("TIMEOUT", "soon"), ("TIMEOUT", "0"), ("TIMEOUT", "-5"), ("TIMEOUT", "nan"), ("TIMEOUT", "inf"),
-        ("RESERVATION_TTL", "-1"), ("KEEP_WORKSPACE", "sometimes"),
+        ("RESERVATION_TTL", "-1"), ("KEEP_WORKSPACE", "sometimes"), ("CLONE", "hardlink"), ("PARANOID", "very"),
         ("ACKNOWLEDGE_UNSANDBOXED_RUNNER", "perhaps"),
     ],
 )  # fmt: skip
@@ -75,6 +75,7 @@ def test_every_setting_can_be_set_by_environment_and_keeps_its_origin(tmp_path: 
     values = {
         "jobs": "3", "timeout": "2.5", "evals": "e", "runs": "r", "workspaces": "w", "sandbox": "s", "queue": "q",
         "keep_workspace": "all", "acknowledge_unsandboxed_runner": "true", "reservation_ttl": "60",
+        "clone": "copy", "paranoid": "true",
     }  # fmt: skip
     known = {name: values[name] for name in FIELDS if name in values}
 

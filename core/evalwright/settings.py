@@ -36,6 +36,8 @@ class Settings:
     queue: str | None = None
     slots: int | None = None
     keep_workspace: str = "none"
+    clone: str = "auto"
+    paranoid: bool = False
     acknowledge_unsandboxed_runner: bool = False
     reservation_ttl: int = 3600
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -82,6 +84,8 @@ KINDS: Mapping[str, Any] = {
     "queue": str,
     "slots": int,
     "keep_workspace": Literal["none", "failed", "all"],
+    "clone": Literal["auto", "overlay", "reflink", "copy"],
+    "paranoid": bool,
     "acknowledge_unsandboxed_runner": bool,
     "reservation_ttl": int,
 }

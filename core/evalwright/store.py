@@ -132,10 +132,10 @@ class DirectoryStore(Store):
         with self.verified(digest).open("rb") as file:
             return Manifest(tuple(Entry.from_json(record) for record in json.load(file)))
 
-    def restore(self, digest: str, target: Path) -> Manifest:
-        """Write a tree into the existing directory ``target`` and return its manifest."""
+    def restore(self, digest: str, target: Path, *, owner: int | None = None) -> Manifest:
+        """Write a tree into the existing directory ``target``, as files of ``owner`` if one is named; return its manifest."""
         manifest = self.tree(digest)
-        restore(manifest, target, self.verified)
+        restore(manifest, target, self.verified, owner=owner)
         return manifest
 
     def tidy(self) -> None:

@@ -49,6 +49,7 @@ PAGING = (
 )
 EXECUTION = (JOBS, TIMEOUT, RUN_ID, SANDBOX, FAIL_ON_FAIL, ACKNOWLEDGE)
 KEEP = Flag("--keep-workspace", "text", "keep the agent's workspace with the evidence", ("none", "failed", "all"))
+PARANOID = Flag("--paranoid", "flag", "read every file of the workspace again after the agent, changed or not")
 SLOTS = Flag("--slots", "count", "trials in flight in a queue with workers of its own (default: --jobs)", metavar="N")
 QUEUE = Flag("--queue", "text", "queue that carries the trials", metavar="NAME")
 TTL = Flag("--reservation-ttl", "count", "seconds after which other hosts may take over a silent run", metavar="S")
@@ -76,6 +77,7 @@ VERBS: dict[str, Verb] = {
             QUEUE,
             SLOTS,
             KEEP,
+            PARANOID,
             TTL,
             *SELECTION,
         ),
@@ -108,6 +110,7 @@ VERBS: dict[str, Verb] = {
             QUEUE,
             SLOTS,
             KEEP,
+            PARANOID,
             TTL,
         ),
         (0, 1, 2, 3, 4, 5, 6, 130),

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Project", "open_project", "selection_of"]
 
-FLAGS = ("jobs", "slots", "timeout", "sandbox", "queue", "keep_workspace", "reservation_ttl", "acknowledge_unsandboxed_runner")
+EXECUTION_FLAGS = ("jobs", "slots", "timeout", "sandbox", "queue", "reservation_ttl", "acknowledge_unsandboxed_runner")
+FLAGS = (*EXECUTION_FLAGS, "keep_workspace", "paranoid")
 
 
 @dataclass(frozen=True, slots=True)

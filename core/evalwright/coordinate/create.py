@@ -116,6 +116,7 @@ def _record(
             "tables": dict(plan.tables),
             "timeout": plan.timeout,
             "keep_workspace": plan.keep_workspace,
+            "paranoid": plan.paranoid,
             "slots": settings.slots,
         },
         "provenance": _provenance(request.argv, plan),

@@ -33,6 +33,8 @@ class Plan:
     timeout: float | None
     keep_workspace: str
     workspaces: Path | None
+    clone: str
+    paranoid: bool
     queue: str
     lock: str
     arm: str = "default"
@@ -88,6 +90,8 @@ class Plan:
             timeout=self.timeout if self.timeout is not None else case.timeout or self.suite.agent.timeout,
             keep_workspace=self.keep_workspace,
             workspaces=str(self.workspaces.resolve()) if self.workspaces else None,
+            clone=self.clone,
+            paranoid=self.paranoid,
             **places,
         )
 
@@ -138,6 +142,8 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
         timeout=settings.timeout if settings.outranks_suite("timeout") else None,
         keep_workspace=settings.keep_workspace,
         workspaces=settings.workspaces,
+        clone=settings.clone,
+        paranoid=settings.paranoid,
         queue=queue,
         lock=lock_of(tables, registry),
     )

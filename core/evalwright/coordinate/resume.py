@@ -149,6 +149,7 @@ def _planned(run: RunDirectory, record: Mapping[str, Any], settings: Settings) -
         checked = load_suite(run.snapshot, fixtures=False)
         cases = select_cases(checked.suite, Selection(cases=chosen))
         former = replace(settings, timeout=resolved["timeout"], keep_workspace=resolved["keep_workspace"], sandbox=None)
+        former = replace(former, paranoid=settings.paranoid or resolved.get("paranoid", False))
         chosen_then = replace(checked.suite, sandbox=PluginTable.from_json(resolved["tables"]["sandbox"]))
         plan = make_plan(replace(checked, suite=chosen_then), cases, former)
         plan = replace(plan, tables=resolved["tables"], suite=checked.suite)

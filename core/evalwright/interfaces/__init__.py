@@ -15,8 +15,9 @@ from evalwright.interfaces.adapter import (
     Unsupported,
 )
 from evalwright.interfaces.judge import Judge, JudgeReply, JudgeRequest
-from evalwright.interfaces.local import Killable, LocalSession, give
+from evalwright.interfaces.local import Killable, LocalSession
 from evalwright.interfaces.output import BoundedOutput, OutputSink
+from evalwright.interfaces.ownership import give, give_tree
 from evalwright.interfaces.plugin import API, Deadline, Host, Plugin, Problem
 from evalwright.interfaces.queue import Beat, Job, Outcome, Queue, QueueRun
 from evalwright.interfaces.runner import Runner, RunnerContext
@@ -66,4 +67,5 @@ __all__ = [
     "ThreadedQueue",
     "Unsupported",
     "give",
+    "give_tree",
 ]

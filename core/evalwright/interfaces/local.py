@@ -16,7 +16,7 @@ from evalwright.interfaces._beneath import opened_parent
 from evalwright.interfaces.plugin import Deadline
 from evalwright.interfaces.sandbox import SandboxRequest, Session
 
-__all__ = ["Killable", "LocalSession", "give"]
+__all__ = ["Killable", "LocalSession"]
 
 
 class Killable(Protocol):
@@ -61,8 +61,11 @@ class LocalSession(Session):
 
     def host_path(self, path: PurePosixPath) -> Path:
         """Return the host's path of one that commands see. ``SandboxError`` when it is in neither directory."""
-        root, relative = self._located(path)
-        return root / relative
+        absolute = PurePosixPath(os.path.normpath(self.workspace / path))
+        for inside, outside in ((self.workspace, self.request.workspace), (self.exchange, self.request.exchange)):
+            if absolute.is_relative_to(inside):
+                return outside / absolute.relative_to(inside)
+        raise SandboxError(f"{path} is outside the workspace", hint="use a path inside it")
 
     def directory(self, cwd: str | None) -> Path:
         """Return the host's directory in which a command shall run. ``SandboxError`` when it leads out, by a link too."""
@@ -141,12 +144,11 @@ class LocalSession(Session):
         return (own.kill, own.collect, own.destroy) == (LocalSession.kill, LocalSession.collect, LocalSession.destroy)
 
     def _located(self, path: PurePosixPath) -> tuple[Path, PurePosixPath]:
-        """Return which of the host's two directories a path lies in, and where there."""
-        absolute = PurePosixPath(os.path.normpath(self.workspace / path))
-        for inside, outside in ((self.workspace, self.request.workspace), (self.exchange, self.request.exchange)):
-            if absolute.is_relative_to(inside):
-                return outside, absolute.relative_to(inside)
-        raise SandboxError(f"{path} is outside the workspace", hint="use a path inside it")
+        """Return the directory of the host below which no link may be followed on the way to a path, and the way."""
+        place = self.host_path(path)
+        roots = (self.request.workspace, self.request.exchange, Path(place.anchor))
+        root = next(root for root in roots if place.is_relative_to(root))
+        return root, PurePosixPath(place.relative_to(root))
 
 
 def _write(source: Path | bytes, name: str, parent: int) -> None:
@@ -164,12 +166,3 @@ def _write(source: Path | bytes, name: str, parent: int) -> None:
         with source.open("rb") as file:
             shutil.copyfileobj(file, target)
         os.fchmod(target.fileno(), mode)
-
-
-def give(path: Path, user: int) -> None:
-    """Make a file, or a directory with all that is in it, a user's; links are not followed."""
-    os.chown(path, user, user, follow_symlinks=False)
-    if path.is_dir() and not path.is_symlink():
-        for _, directories, files, descriptor in os.fwalk(path):
-            for name in (*directories, *files):
-                os.chown(name, user, user, dir_fd=descriptor, follow_symlinks=False)

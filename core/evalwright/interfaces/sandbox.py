@@ -81,7 +81,8 @@ class Session(ABC):
 
     ``workspace`` and ``exchange`` are paths as commands see them; ``exchange`` is private to the trial and lies beside the
     workspace (case, task, diff, output). ``home`` and ``temporary`` are private directories of the session; ``None`` means
-    those that the core has made on this host. ``isolation`` says in a word what this place really separates.
+    those that the core has made on this host. ``isolation`` says in a word what this place really separates. ``restored``
+    says that :meth:`collect` rewrote the workspace, so that the status of its files means nothing: the core reads them all.
     """
 
     workspace: PurePosixPath
@@ -89,6 +90,7 @@ class Session(ABC):
     home: PurePosixPath | None = None
     temporary: PurePosixPath | None = None
     isolation: str = "none"
+    restored: bool = False
 
     @abstractmethod
     def execute(self, command: Command) -> Completed:
@@ -136,9 +138,14 @@ class Session(ABC):
 
 
 class Sandbox(Plugin[C]):
-    """Makes sessions."""
+    """Makes sessions.
+
+    ``user`` is the user id that commands run as, where it is not the harness's own: known once :meth:`start` has returned.
+    The core makes the files of a trial its, and those of the group of the same number, before :meth:`open`.
+    """
 
     CaseConfig: ClassVar[type[BaseModel] | None] = None
+    user: int | None = None
 
     @abstractmethod
     def open(self, request: SandboxRequest) -> Session:

@@ -85,7 +85,7 @@ class EndingChecks(SandboxPlace):
         """When the runner raises while a command runs, kill, collect and destroy leave no process."""
         mark = secrets.token_hex(8)
         with self.made() as sandbox:
-            session = sandbox.open(self.request(tmp_path))
+            session = self.begun(sandbox, self.request(tmp_path))
             call = self._started(session, mark)
             try:
                 raise InterruptedError("the runner failed")
@@ -100,7 +100,7 @@ class EndingChecks(SandboxPlace):
         """Closing the plugin ends the commands of sessions that nobody ended."""
         mark = secrets.token_hex(8)
         with self.made() as sandbox:
-            session = sandbox.open(self.request(tmp_path))
+            session = self.begun(sandbox, self.request(tmp_path))
             call = self._started(session, mark)
             within(SLACK, lambda: sandbox.close(Deadline.after(SLACK / 2)), "close")
             assert soon(lambda: not self.processes(mark)), "a process outlived its sandbox"
@@ -111,7 +111,7 @@ class EndingChecks(SandboxPlace):
     def test_ending_twice_and_ending_an_idle_session_do_no_harm(self, tmp_path: Path) -> None:
         """The core may end a session that ran nothing, and one that was ended before."""
         with self.made() as sandbox:
-            session = sandbox.open(self.request(tmp_path))
+            session = self.begun(sandbox, self.request(tmp_path))
             assert session.alive()
             for what in ("ending an idle session", "ending a session twice"):
                 try:
@@ -124,7 +124,7 @@ class EndingChecks(SandboxPlace):
     def test_destroy_keeps_its_deadline(self, tmp_path: Path) -> None:
         """``destroy`` returns or raises about when its deadline passes, whatever there is to release."""
         with self.made() as sandbox:
-            session = sandbox.open(self.request(tmp_path))
+            session = self.begun(sandbox, self.request(tmp_path))
             session.kill(Deadline.after(SLACK))
             within(SLACK / 4, lambda: _attempt(session, Deadline.after(1.0)), "destroy with a deadline of 1 s")
 

@@ -91,7 +91,7 @@ class FileChecks(SandboxPlace):
         (request.workspace / "kept").write_text("before\n")
         (request.workspace / "gone").write_text("before\n")
         with self.made() as sandbox:
-            session = sandbox.open(request)
+            session = self.begun(sandbox, request)
             assert self.sh(session, "cat kept").stdout.text == "before\n", "the workspace's files are not there"
             self.sh(session, "echo after > kept; rm gone; mkdir new; echo x > new/file")
             session.kill(Deadline.after(SECONDS))

@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evalwright.interfaces import Command, Deadline, Host, Sandbox, SandboxRequest, Session
+from evalwright.interfaces import Command, Deadline, Host, Sandbox, SandboxRequest, Session, give_tree
 from evalwright.model import Completed
 from evalwright.testing._contract import Contract
 from evalwright.testing._processes import MARK, marked
@@ -63,10 +63,16 @@ class SandboxPlace(Contract[Sandbox[Any]]):
             weakref.finalize(self, shutil.rmtree, self._made, ignore_errors=True)
         return self._made
 
+    def begun(self, sandbox: Sandbox[Any], request: SandboxRequest) -> Session:
+        """Open a session as the core does: the files of the request belong to the user that commands run as."""
+        for directory in (request.workspace, request.exchange):
+            give_tree(directory, sandbox.user)
+        return sandbox.open(request)
+
     @contextlib.contextmanager
     def opened(self, sandbox: Sandbox[Any], place: Path, **fields: Any) -> Generator[Session]:
         """Give a session; it is killed, collected and destroyed after the block, however that ends."""
-        session = sandbox.open(self.request(place, **fields))
+        session = self.begun(sandbox, self.request(place, **fields))
         try:
             yield session
         finally:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from evalwright.errors import JudgeError
-from evalwright.interfaces import Deadline, JudgeReply, JudgeRequest, SandboxRequest, Session
+from evalwright.interfaces import Deadline, JudgeReply, JudgeRequest, SandboxRequest, Session, give_tree
 from evalwright.testing._fake_sandboxes import FakeSandbox
 
 __all__ = ["FakeScoreContext"]
@@ -59,6 +59,7 @@ class FakeScoreContext:
         self.opened += 1
         root = self._place / f"session-{secrets.token_hex(4)}"
         self._lay_out(root, workspace, hidden=hidden)
+        give_tree(root, self._sandbox.user)
         session = self._sandbox.open(SandboxRequest(owner="test", workspace=root / "w", exchange=root / "x", role="grader"))
         try:
             yield session

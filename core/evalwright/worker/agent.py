@@ -47,6 +47,7 @@ class WatchedSession(Session):
         self.home = inner.home
         self.temporary = inner.temporary
         self.isolation = inner.isolation
+        self.restored = inner.restored
         self.leaked_processes = 0
 
     def execute(self, command: Command) -> Completed:
@@ -88,11 +89,12 @@ class WatchedSession(Session):
     def collect(self, deadline: Deadline) -> None:
         """Bring changes back."""
         self._inner.collect(deadline)
+        self.restored = self._inner.restored
 
     def end(self, deadline: Deadline) -> None:
         """End every process, then bring changes back."""
         self._inner.kill(deadline)
-        self._inner.collect(deadline)
+        self.collect(deadline)
 
     def destroy(self, deadline: Deadline) -> None:
         """Release everything."""
@@ -128,6 +130,7 @@ class AgentContext:
         self.deadline = Deadline.after(spec.timeout)
         self.events: list[dict[str, Any]] = []
         self.artifacts: set[str] = set()
+        self.restored = False
         self._spec = spec
         self._place = place
         self._sandbox = sandbox
@@ -164,6 +167,7 @@ class AgentContext:
             yield context
         finally:
             context.end()
+            self.restored = self.restored or context.restored
 
     def canceled(self) -> bool:
         """Tell whether the run was stopped."""
@@ -192,7 +196,9 @@ class AgentContext:
     def end(self) -> None:
         """Kill every process and bring the workspace's changes back. Raises what the sandbox raises, or ``TimeoutError``."""
         for session in self._sessions:
+            self.restored = self.restored or session.restored
             bounded(session, session.end)
+            self.restored = self.restored or session.restored
 
     def destroy(self) -> None:
         """Release the session. Raises what the sandbox raises, or ``TimeoutError``."""

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from evalwright.errors import JudgeError
-from evalwright.interfaces import Deadline, JudgeReply, JudgeRequest, Mount, Sandbox, SandboxRequest, Session
+from evalwright.interfaces import Deadline, JudgeReply, JudgeRequest, Mount, Sandbox, SandboxRequest, Session, give_tree
 from evalwright.model import Manifest, ScorerEntry, TrialSpec
 from evalwright.redaction import Redactor
 from evalwright.store import DirectoryStore
@@ -18,7 +18,7 @@ from evalwright.worker.agent import WatchedSession, bounded, journal_of
 from evalwright.worker.environment import base_environment, case_variables, expand_prefixes
 from evalwright.worker.hidden import lay_hidden, neutralise
 from evalwright.worker.runtime import Plugins, Runtime
-from evalwright.workspace import TrialPlace, copy_tree
+from evalwright.workspace import Clone, TrialPlace
 
 __all__ = ["Grader", "GraderContext"]
 
@@ -28,12 +28,12 @@ SUITE = PurePosixPath("/suite")
 
 @dataclass(frozen=True, kw_only=True)
 class Grader:
-    """What all scorers of one trial share. ``case`` is the full case; ``place`` holds the agent's final workspace."""
+    """What all scorers of one trial share. ``case`` is the full case; ``clone`` is the agent's final workspace."""
 
     spec: TrialSpec
     case: Mapping[str, Any]
     output: str
-    place: TrialPlace
+    clone: Clone
     plugins: Plugins
     runtime: Runtime
     store: DirectoryStore
@@ -73,7 +73,7 @@ class GraderContext:
         grader = self._grader
         plugin: Sandbox[Any] = grader.plugins.host.create(f"sandboxes.{sandbox}") if sandbox else grader.plugins.sandbox
         place = grader.runtime.scratch(grader.spec).place(
-            grader.runtime.tree(grader.store, grader.spec.fixture_digest).total_bytes
+            grader.runtime.tree(grader.store, grader.spec.fixture_digest).total_bytes, owner=plugin.user
         )
         try:
             self._fill(place, workspace, hidden=hidden)
@@ -99,20 +99,22 @@ class GraderContext:
     def _fill(self, place: TrialPlace, workspace: str, *, hidden: bool) -> None:
         grader = self._grader
         if workspace == "final":
-            copy_tree(grader.place.workspace, place.workspace, special=True)
+            grader.clone.copy_to(place)
         elif workspace == "fixture":
-            grader.store.restore(grader.spec.fixture_digest, place.workspace)
+            grader.runtime.clone(grader.spec, grader.store, place)
         if hidden:
             # The code under test runs here: it gets neither the full case nor the agent's answer.
             neutralise(place.workspace, grader.runtime.tree(grader.store, grader.spec.fixture_digest), grader.store)
             if grader.spec.hidden:
                 lay_hidden(grader.spec.hidden, grader.gold, grader.store, place.workspace)
+            give_tree(place.workspace, place.owner)
         else:
             _fill_exchange(grader, place)
             if grader.spec.suite_directory is None:
                 (place.root / "s").mkdir()
-                grader.store.restore(grader.spec.gold_digest, place.root / "s")
+                grader.store.restore(grader.spec.gold_digest, place.root / "s", owner=place.owner)
         (place.exchange / "empty").mkdir()
+        give_tree(place.exchange, place.owner)
 
     def _suite(self, place: TrialPlace) -> Path:
         """Return where the whole suite lies on this host."""

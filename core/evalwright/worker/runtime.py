@@ -18,7 +18,7 @@ from evalwright.registry import PluginHost, Registry
 from evalwright.store import CachedStore, DirectoryStore
 from evalwright.suite.read import case_lines
 from evalwright.worker.lock import lock_of
-from evalwright.workspace import Scratch
+from evalwright.workspace import Clone, Cloner, Fixture, Scratch, TrialPlace
 
 __all__ = ["Plugins", "Runtime"]
 
@@ -106,6 +106,7 @@ class Runtime:
         self._registries: Once[Path, Registry] = Once()
         self._suites: Once[str, Path] = Once()
         self._scratch: Once[str | None, Scratch] = Once()
+        self._cloners: Once[str, Cloner] = Once()
         self._plugins: Once[str, Plugins] = Once()
         self._locks: Once[str, str] = Once()
         self._trees: Once[str, Manifest] = Once()
@@ -136,6 +137,11 @@ class Runtime:
         """Return the scratch directories at the place that the spec wants."""
         base = spec.workspaces
         return self._scratch.get(base, lambda: Scratch(Path(base) if base else None))
+
+    def clone(self, spec: TrialSpec, store: DirectoryStore, place: TrialPlace) -> Clone:
+        """Fill the workspace of a place with the fixture."""
+        fixture = Fixture(spec.fixture_digest, self.tree(store, spec.fixture_digest), store.verified)
+        return self._cloners.get(spec.clone, lambda: Cloner(spec.clone)).clone(fixture, place)
 
     def store(self, spec: TrialSpec, given: Store | None) -> DirectoryStore:
         """Return the store of a trial as a directory of this machine."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from evalwright.errors import DiskFull, EvalwrightError, SandboxLost, TrialError
-from evalwright.interfaces import Beat, Store
+from evalwright.interfaces import Beat, Store, give_tree
 from evalwright.model import BUILTIN_SCORERS, Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
 from evalwright.model.manifest import changes_between
 from evalwright.redaction import Redactor, credential_values
@@ -32,7 +32,7 @@ from evalwright.worker.evidence import (
 )
 from evalwright.worker.grader import Grader
 from evalwright.worker.runtime import Plugins, Runtime
-from evalwright.workspace import TrialPlace, UnreadableError, copy_tree, scan
+from evalwright.workspace import Clone, TrialPlace, UnreadableError, copy_tree
 
 __all__ = ["Trial"]
 
@@ -53,6 +53,7 @@ class Trial:
         self.failure: Failure | None = None
         self.spans: dict[str, float] = {}
         self.place: TrialPlace
+        self.clone: Clone
         self.bundle: BundleWriter
         self.plugins: Plugins
         self.before = Manifest()
@@ -62,7 +63,9 @@ class Trial:
         """Carry the trial out, write and seal its bundle, and return the result."""
         with contextlib.ExitStack() as cleanup:
             self.before = self.runtime.tree(self.store, self.spec.fixture_digest)
-            self.place = self.runtime.scratch(self.spec).place(self.before.total_bytes)
+            self.plugins = self.runtime.plugins(self.spec, self.store)
+            scratch = self.runtime.scratch(self.spec)
+            self.place = scratch.place(self.before.total_bytes, owner=self.plugins.sandbox.user)
             cleanup.callback(self._discard)
             directory = bundle or Path(
                 cleanup.enter_context(tempfile.TemporaryDirectory(dir=self.place.root.parent, prefix="b"))
@@ -83,7 +86,6 @@ class Trial:
     def _carry_out(self) -> dict[str, Any]:
         with self._span("prepare"), self.runtime.turn(), disk_errors(self.place.root):
             files = self._prepare()
-            self.plugins = self.runtime.plugins(self.spec, self.store)
         context = AgentContext(
             self.spec,
             self.place,
@@ -109,7 +111,7 @@ class Trial:
         """Read what the agent left, score it and seal the evidence."""
         with self._span("collect"):
             answer = self._answer(result, context)
-            self._rescan()
+            self._rescan(whole=self.spec.paranoid or context.restored)
         self._fail_by(result)
         with self._span("score"):
             records = self._score(result, answer)
@@ -122,18 +124,19 @@ class Trial:
     def _prepare(self) -> Path | None:
         """Fill the workspace and the exchange directory; return where the agent's own files lie."""
         spec, place = self.spec, self.place
-        self.store.restore(spec.fixture_digest, place.workspace)
+        self.clone = self.runtime.clone(spec, self.store, place)
         exchange = place.exchange
         (exchange / "case.json").write_text(json.dumps(spec.case, indent=2, sort_keys=True), encoding="utf-8")
         (exchange / "task.txt").write_text(spec.case["task"], encoding="utf-8", newline="")
         if spec.diff_digest:
             with self.store.open(spec.diff_digest) as file:
                 (exchange / "input.diff").write_bytes(file.read())
+        give_tree(exchange, place.owner)
         if spec.files_digest is None:
             return None
         files = place.root / "a"
         files.mkdir(mode=0o755)
-        self.store.restore(spec.files_digest, files)
+        self.store.restore(spec.files_digest, files, owner=place.owner)
         return files
 
     def _ask(self, context: AgentContext) -> RunnerResult:
@@ -183,9 +186,9 @@ class Trial:
             self._warn("W_LEAKED_PROCESSES", f"{leaked} processes were still running when the runner ended; they were killed")
         return answer
 
-    def _rescan(self) -> None:
+    def _rescan(self, *, whole: bool) -> None:
         try:
-            self.after = scan(self.place.workspace)
+            self.after = self.clone.scan(whole=whole)
         except UnreadableError as error:
             self.after = self.before
             _make_directory(self.place.workspace)
@@ -215,7 +218,7 @@ class Trial:
             spec=spec,
             case=case,
             output=answer.text,
-            place=self.place,
+            clone=self.clone,
             plugins=plugins,
             runtime=self.runtime,
             store=self.store,

@@ -1,5 +1,6 @@
 """Directory trees: what a fixture holds, private copies of it, and what a trial changed."""
 
+from evalwright.workspace.clone import Clone, Cloner, Fixture
 from evalwright.workspace.diff import unified_diff
 from evalwright.workspace.fixture import fixture_problems
 from evalwright.workspace.repository import find_repositories, without_history
@@ -8,6 +9,9 @@ from evalwright.workspace.scratch import Scratch, TrialPlace, clear_abandoned, c
 from evalwright.workspace.write import copy_file, copy_tree, open_readable, restore
 
 __all__ = [
+    "Clone",
+    "Cloner",
+    "Fixture",
     "Scratch",
     "TrialPlace",
     "UnreadableError",

@@ -7,13 +7,17 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from evalwright.canonical import digest_bytes
 from evalwright.model import Entry, Manifest
+from evalwright.workspace.stamps import Stamp, stamp_of
 
-__all__ = ["UnreadableError", "digest_file", "scan"]
+__all__ = ["Known", "UnreadableError", "digest_file", "display", "entry_of", "is_broken", "scan"]
+
+Known = Mapping[bytes, tuple[Stamp, Entry]]
 
 CHUNK_BYTES = 1 << 20
 OTHER_KINDS = ((stat.S_ISFIFO, "fifo"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device"))
@@ -27,8 +31,10 @@ class UnreadableError(Exception):
         self.paths = paths
 
 
-def scan(root: Path, *, skip: Callable[[bytes], bool] | None = None) -> Manifest:
+def scan(root: Path, *, skip: Callable[[bytes], bool] | None = None, known: Known | None = None) -> Manifest:
     """Return every path below ``root``, sorted by its bytes; ``skip`` leaves out relative paths that it says yes to.
+
+    A file that is ``known`` by its relative path and still has that stamp is not read; its entry is the known one.
 
     A directory or file that its owner made unreadable gets its permission back first. Raises :class:`UnreadableError` when
     that does not help, or when ``root`` itself is no directory any more: a path that cannot be read is never invisible.
@@ -41,7 +47,7 @@ def scan(root: Path, *, skip: Callable[[bytes], bool] | None = None) -> Manifest
     for path in _walk(base, unreadable, skip or (lambda _: False)):
         relative = path[len(base) + 1 :]
         try:
-            entries.append((relative, _entry(path, relative)))
+            entries.append((relative, entry_of(path, relative, (known or {}).get(relative))))
         except OSError:
             unreadable.append(display(relative))
     if unreadable:
@@ -96,7 +102,13 @@ def _listing(directory: bytes) -> list[tuple[bytes, bool]]:
         return [(item.name, item.is_dir(follow_symlinks=False)) for item in found]
 
 
-def _entry(path: bytes, relative: bytes) -> Entry:
+def is_broken(path: bytes) -> bool:
+    """Tell whether a link leads nowhere."""
+    return not os.path.exists(path)
+
+
+def entry_of(path: bytes, relative: bytes, known: tuple[Stamp, Entry] | None = None) -> Entry:
+    """Return the entry of what is at ``path`` now. Raises ``OSError`` for what cannot be read."""
     status = os.lstat(path)
     mode = status.st_mode
     name = display(relative)
@@ -111,10 +123,12 @@ def _entry(path: bytes, relative: bytes) -> Entry:
             kind="symlink",
             target=display(target),
             sha256=digest_bytes(target),
-            broken=not os.path.exists(path),
+            broken=is_broken(path),
             path_b64=exact,
         )
     if stat.S_ISREG(mode):
+        if known and known[0] == stamp_of(status):
+            return known[1] if known[1].mode == permissions else replace(known[1], mode=permissions)
         digest = _readable_digest(path, permissions)
         return Entry(path=name, kind="file", sha256=digest, size=status.st_size, mode=permissions, path_b64=exact)
     subtype = next((word for test, word in OTHER_KINDS if test(mode)), "unknown")

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evalwright.interfaces.ownership import give
 from evalwright.processes import ProcessIdentity, boot_id, current_process
+from evalwright.workspace.mounts import unmount_below
 
 __all__ = ["Scratch", "TrialPlace", "clear_abandoned", "clear_scratch", "owned_name", "remove_tree"]
 
@@ -24,9 +26,13 @@ ROOM_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class TrialPlace:
-    """The private directories of one trial: workspace ``w``, exchange ``x``, home ``h``, temporary files ``t``."""
+    """The private directories of one trial: workspace ``w``, exchange ``x``, home ``h``, temporary files ``t``.
+
+    ``owner`` is the user id that commands run as, and whose they are, where that is not the harness's own.
+    """
 
     root: Path
+    owner: int | None = None
 
     @property
     def workspace(self) -> Path:
@@ -61,23 +67,26 @@ class Scratch:
         self._owner = owned_name()
         self._made: set[Path] = set()
 
-    def place(self, size_bytes: int) -> TrialPlace:
-        """Make the directories of one trial whose fixture has that size."""
+    def place(self, size_bytes: int, *, owner: int | None = None) -> TrialPlace:
+        """Make the directories of one trial whose fixture has that size; they belong to ``owner`` where one is named."""
         home = self._home(self._base or _roomy(size_bytes))
-        place = TrialPlace(home / secrets.token_hex(8))
+        place = TrialPlace(home / secrets.token_hex(8), owner)
         place.root.mkdir(mode=0o711)
         for directory in (place.workspace, place.exchange, place.home, place.temporary):
             directory.mkdir(mode=0o700)
+            give(directory, owner)
         return place
 
     def discard(self, place: TrialPlace) -> None:
-        """Remove a trial's directories, which :meth:`place` made."""
+        """Remove a trial's directories, which :meth:`place` made, and nothing that is mounted there."""
+        unmount_below(place.root)
         shutil.rmtree(place.root, onerror=_force)
 
     def close(self) -> None:
         """Remove everything that this process made."""
         for home in self._made:
             with contextlib.suppress(OSError):
+                unmount_below(home)
                 remove_tree(home, inside=home.parent)
         self._made.clear()
 
@@ -139,7 +148,10 @@ def owned_name() -> str:
 
 
 def clear_abandoned(directory: Path) -> None:
-    """Remove everything in a directory whose name begins with an :func:`owned_name` of a dead process."""
+    """Remove everything in a directory whose name begins with an :func:`owned_name` of a dead process.
+
+    What is still mounted there is unmounted first. Raises ``OSError`` rather than delete through a mount.
+    """
     if not directory.is_dir():
         return
     host = current_process().host
@@ -149,6 +161,7 @@ def clear_abandoned(directory: Path) -> None:
             continue
         owner = ProcessIdentity(pid=int(parts[0]), start_time=int(parts[1]), boot_id=boot_id(), host=host)
         if not owner.alive:
+            unmount_below(candidate)
             remove_tree(candidate, inside=directory)
 
 

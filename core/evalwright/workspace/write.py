@@ -2,40 +2,116 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from evalwright.model import Manifest
+from evalwright.interfaces.ownership import give
+from evalwright.model import Entry, Manifest
+from evalwright.workspace.stamps import Stamp, stamp_of
 
-__all__ = ["copy_file", "copy_tree", "open_readable", "restore"]
+__all__ = ["copy_file", "copy_tree", "open_readable", "restore", "share_content"]
 
 SMALL_BYTES = 1 << 20
+FICLONE = 0x40049409
+Stamps = dict[bytes, tuple[Stamp, Entry]]
 
 
-def copy_file(source: str | bytes | Path, target: str | bytes | Path, mode: int = 0o644) -> None:
-    """Copy a file's content to a new file of that mode, by the kernel where it can; the target must not exist."""
+def copy_file(
+    source: str | bytes | Path,
+    target: str | bytes | Path,
+    mode: int = 0o644,
+    *,
+    owner: int | None = None,
+    share: bool = False,
+) -> Stamp:
+    """Copy a file's content to a new file of that mode and owner, by the kernel where it can; the target must not exist.
+
+    With ``share`` both files share their blocks until one is written to; ``OSError`` where the file system cannot do that.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     reader = open_readable(source)
     try:
         writer = os.open(target, flags, mode | 0o200)
         try:
-            _transfer(reader, writer)
+            (share_content if share else _transfer)(reader, writer)
+            give(writer, owner)
             os.fchmod(writer, mode)
+            return stamp_of(os.fstat(writer))
         finally:
             os.close(writer)
     finally:
         os.close(reader)
 
 
-def copy_tree(source: Path, target: Path, *, skip: Callable[[bytes], bool] | None = None, special: bool = False) -> None:
-    """Copy a directory into a new one: links as links, modes kept.
+def share_content(reader: int, writer: int) -> None:
+    """Give an open file the content of another one on the same file system without copying it. Raises ``OSError``."""
+    fcntl.ioctl(writer, FICLONE, reader)
+
+
+@dataclass(slots=True)
+class _Copies:
+    """Copies of files: small ones made at once, large ones, which the kernel copies alone, together by :meth:`finish`."""
+
+    owner: int | None
+    share: bool = False
+    stamps: Stamps | None = None
+    large: list[tuple[bytes | Path, bytes, int, Entry | None]] = field(
+        default_factory=list[tuple[bytes | Path, bytes, int, Entry | None]]
+    )
+    failures: list[BaseException] = field(default_factory=list[BaseException])
+
+    def add(self, source: bytes | Path, target: bytes, mode: int, size: int, entry: Entry | None = None) -> None:
+        if size > SMALL_BYTES:
+            self.large.append((source, target, mode, entry))
+        else:
+            self._copy(source, target, mode, entry)
+
+    def finish(self) -> None:
+        count = min(len(self.large), len(os.sched_getaffinity(0)))
+        threads = [threading.Thread(target=self._work) for _ in range(count - 1)]
+        for thread in threads:
+            thread.start()
+        self._work()
+        for thread in threads:
+            thread.join()
+        if self.failures:
+            raise self.failures[0]
+
+    def _work(self) -> None:
+        while self.large and not self.failures:
+            try:
+                self._copy(*self.large.pop())
+            except IndexError:
+                return
+            except BaseException as error:
+                self.failures.append(error)
+
+    def _copy(self, source: bytes | Path, target: bytes, mode: int, entry: Entry | None) -> None:
+        stamp = copy_file(source, target, mode, owner=self.owner, share=self.share)
+        if self.stamps is not None and entry is not None:
+            self.stamps[entry.raw_path] = stamp, entry
+
+
+def copy_tree(
+    source: Path,
+    target: Path,
+    *,
+    skip: Callable[[bytes], bool] | None = None,
+    special: bool = False,
+    owner: int | None = None,
+) -> None:
+    """Copy a directory into a new one: links as links, modes kept; what is below it belongs to ``owner`` where one is named.
 
     ``skip`` gets each path relative to ``source`` and leaves out what it says yes to. FIFOs, sockets and devices are refused
     with ``OSError``, or left out where ``special`` says that they may be there.
     """
     directories: list[tuple[bytes, int]] = []
+    copies = _Copies(owner)
     base, goal = os.fsencode(source), os.fsencode(target)
     os.makedirs(goal, exist_ok=True)
     waiting = [b""]
@@ -46,34 +122,50 @@ def copy_tree(source: Path, target: Path, *, skip: Callable[[bytes], bool] | Non
         for item in items:
             relative = os.path.join(directory, item.name)
             place = os.path.join(goal, relative)
-            mode = item.stat(follow_symlinks=False).st_mode
-            if stat.S_ISDIR(mode):
-                os.mkdir(place, 0o700)
-                directories.append((place, stat.S_IMODE(mode)))
+            status = item.stat(follow_symlinks=False)
+            if stat.S_ISDIR(status.st_mode):
+                _make_directory(place, owner)
+                directories.append((place, stat.S_IMODE(status.st_mode)))
                 waiting.append(relative)
-            elif stat.S_ISLNK(mode):
-                os.symlink(os.readlink(item.path), place)
-            elif stat.S_ISREG(mode):
-                copy_file(item.path, place, stat.S_IMODE(mode))
+            elif stat.S_ISLNK(status.st_mode):
+                _make_link(os.readlink(item.path), place, owner)
+            elif stat.S_ISREG(status.st_mode):
+                copies.add(item.path, place, stat.S_IMODE(status.st_mode), status.st_size)
             elif not special:
                 raise OSError(f"{os.fsdecode(relative)} is neither a file, a directory nor a link")
+    copies.finish()
     for place, permissions in reversed(directories):
         os.chmod(place, permissions)
 
 
-def restore(manifest: Manifest, target: Path, blob: Callable[[str], Path]) -> None:
-    """Write the tree that ``manifest`` describes into the existing directory ``target``; ``blob`` finds content by digest."""
+def restore(
+    manifest: Manifest,
+    target: Path,
+    blob: Callable[[str], Path],
+    *,
+    owner: int | None = None,
+    share: bool = False,
+    stamps: Stamps | None = None,
+) -> None:
+    """Write the tree that ``manifest`` describes into the existing directory ``target``; ``blob`` finds content by digest.
+
+    What is written belongs to ``owner`` where one is named, and shares its blocks with the blobs with ``share``. ``stamps``
+    gets what tells later which files are still as they were written.
+    """
     base = os.fsencode(target)
     directories: list[tuple[bytes, int]] = []
+    copies = _Copies(owner, share, stamps)
     for entry in manifest.entries:
         place = base + b"/" + entry.raw_path
         if entry.kind == "directory":
-            os.mkdir(place, 0o700)
-            directories.append((place, entry.mode or 0o755))
+            _make_directory(place, owner)
+            directories.append((place, 0o755 if entry.mode is None else entry.mode))
         elif entry.kind == "symlink":
-            os.symlink(os.fsencode(entry.target or ""), place)
+            _make_link(os.fsencode(entry.target or ""), place, owner)
         else:
-            copy_file(blob(entry.sha256 or ""), place, entry.mode or 0o644)
+            mode = 0o644 if entry.mode is None else entry.mode
+            copies.add(blob(entry.sha256 or ""), place, mode, entry.size or 0, entry)
+    copies.finish()
     for place, mode in reversed(directories):
         os.chmod(place, mode)
 
@@ -90,6 +182,16 @@ def open_readable(path: str | bytes | Path) -> int:
             return os.open(path, flags)
         finally:
             os.chmod(path, mode)
+
+
+def _make_directory(place: bytes, owner: int | None) -> None:
+    os.mkdir(place, 0o700)
+    give(place, owner)
+
+
+def _make_link(aim: bytes, place: bytes, owner: int | None) -> None:
+    os.symlink(aim, place)
+    give(place, owner)
 
 
 def _transfer(reader: int, writer: int) -> None:

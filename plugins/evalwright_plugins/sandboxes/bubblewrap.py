@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from evalwright.errors import SandboxError
-from evalwright.interfaces import Command, Deadline, Host, LocalSession, Problem, Sandbox, SandboxRequest, Session, give
+from evalwright.interfaces import Command, Deadline, Host, LocalSession, Problem, Sandbox, SandboxRequest, Session, give_tree
 from evalwright.model import Completed
 from evalwright.processes import Supervisor
 from evalwright_plugins.sandboxes._bubblewrap_line import EXCHANGE, HOME, TEMPORARY, WORKSPACE, View, write_etc
@@ -65,7 +65,6 @@ class BubblewrapSandbox(Sandbox[BubblewrapConfig]):
         super().__init__(config, host)
         self._supervisor = Supervisor()
         self.user = NOBODY if os.geteuid() == 0 else None
-        """The user id that commands run as, as the host sees it; ``None`` is this process's own."""
 
     def check(self, where: Literal["coordinator", "worker"]) -> Sequence[Problem]:
         """Say what is missing: the programs, user namespaces, paths of ``read_only``."""
@@ -194,7 +193,7 @@ class _BubblewrapSession(LocalSession):
                     shutil.copytree(mount.source, source, symlinks=True)
                 else:
                     shutil.copy2(mount.source, source)
-                give(source, self.user)
+                give_tree(source, self.user)
             mounts[mount.target] = source
         return mounts
 
@@ -204,7 +203,7 @@ class _BubblewrapSession(LocalSession):
             return
         for directory in (self.request.workspace, self.request.exchange, self._view.home):
             if directory.stat().st_uid != self.user:
-                give(directory, self.user)
+                give_tree(directory, self.user)
             closed = next((parent for parent in directory.parents if not parent.stat().st_mode & 0o001), None)
             if closed:
                 raise SandboxError(

@@ -1,0 +1,153 @@
+"""A trial's own copy of a fixture, by the cheapest way that the place allows, and what became of it."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalwright.errors import SandboxError
+from evalwright.model import Manifest
+from evalwright.workspace.overlay import Base, Overlay, can_overlay
+from evalwright.workspace.scan import Known, scan
+from evalwright.workspace.scratch import TrialPlace, remove_tree
+from evalwright.workspace.stamps import notes_writes, pass_tick
+from evalwright.workspace.write import Stamps, copy_file, copy_tree, restore
+
+__all__ = ["Clone", "Cloner", "Fixture"]
+
+SMALL_FILES = 200
+SMALL_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Fixture:
+    """A tree of the content store: its digest, what it holds, and what finds a file's content by digest."""
+
+    digest: str
+    manifest: Manifest
+    blob: Callable[[str], Path]
+
+
+class Clone:
+    """A filled workspace."""
+
+    def __init__(self, place: TrialPlace, *, known: Known | None = None, overlay: Overlay | None = None) -> None:
+        self.place = place
+        self._known: Known = known or {}
+        self._overlay = overlay
+
+    def scan(self, *, whole: bool = False) -> Manifest:
+        """Return what the workspace holds now; ``whole`` reads every file, whatever its status says.
+
+        Raises ``UnreadableError`` for what cannot be read, as :func:`evalwright.workspace.scan` does.
+        """
+        if self._overlay is not None and not whole:
+            return self._overlay.scan()
+        return scan(self.place.workspace, known=None if whole else self._known)
+
+    def copy_to(self, place: TrialPlace) -> None:
+        """Fill another workspace with what this one holds. It is the last that is written here: no process uses it any more."""
+        overlay = self._overlay
+        if overlay is None or place.owner != self.place.owner or place.root.parent != self.place.root.parent:
+            copy_tree(self.place.workspace, place.workspace, special=True, owner=place.owner)
+            return
+        overlay.freeze()
+        Overlay(overlay.base, place.workspace, place.root / "o", owner=place.owner, below=overlay.layers[:-1])
+
+
+class Cloner:
+    """Fills workspaces. ``strategy`` is ``auto``, ``overlay``, ``reflink`` or ``copy``. Thread-safe.
+
+    ``auto`` tries them in this order, once in each place; small fixtures are copied, which costs less than a mount.
+    """
+
+    def __init__(self, strategy: str = "auto") -> None:
+        self._strategy = strategy
+        self._possible: dict[tuple[str, Path, Path], bool] = {}
+        self._bases: dict[tuple[Path, str, int | None], Base] = {}
+        self._lock = threading.Lock()
+
+    def clone(self, fixture: Fixture, place: TrialPlace) -> Clone:
+        """Fill the empty workspace of a place with a fixture. Raises ``SandboxError`` when the strategy is impossible there."""
+        small = _is_small(fixture.manifest)
+        strategy = "copy" if self._strategy == "auto" and small else self._chosen(fixture, place)
+        if strategy == "overlay":
+            base = self._base(fixture, place)
+            return Clone(place, overlay=Overlay(base, place.workspace, place.root / "o", owner=place.owner))
+        stamps: Stamps | None = None if small or not notes_writes(place.workspace) else {}
+        share = strategy == "reflink"
+        restore(fixture.manifest, place.workspace, fixture.blob, owner=place.owner, share=share, stamps=stamps)
+        settled = stamps is not None and pass_tick(stamp for stamp, _ in stamps.values())
+        return Clone(place, known=stamps if settled else None)
+
+    def _chosen(self, fixture: Fixture, place: TrialPlace) -> str:
+        for strategy, probe in PROBES.items():
+            if self._strategy in ("auto", strategy) and self._can(strategy, probe, fixture, place.root.parent):
+                return strategy
+        if self._strategy in PROBES:
+            raise SandboxError(
+                f"workspaces below {place.root.parent} cannot be made by {self._strategy}",
+                hint="set EVALWRIGHT_CLONE=auto, or EVALWRIGHT_WORKSPACES to a directory on another file system",
+            )
+        return "copy"
+
+    def _can(self, strategy: str, probe: Callable[[Fixture, Path], bool], fixture: Fixture, home: Path) -> bool:
+        key = strategy, home, _store_of(fixture)
+        with self._lock:
+            if key not in self._possible:
+                self._possible[key] = probe(fixture, home)
+            return self._possible[key]
+
+    def _base(self, fixture: Fixture, place: TrialPlace) -> Base:
+        key = place.root.parent, fixture.digest, place.owner
+        with self._lock:
+            if key not in self._bases:
+                self._bases[key] = _made_base(fixture, place)
+            return self._bases[key]
+
+
+def _made_base(fixture: Fixture, place: TrialPlace) -> Base:
+    """Write a fixture where no other user finds it; it is shared by every overlay of this process."""
+    root = place.root.parent / secrets.token_hex(8)
+    (root / "b").mkdir(mode=0o700, parents=True)
+    root.chmod(0o700)
+    stamps: Stamps = {}
+    try:
+        restore(fixture.manifest, root / "b", fixture.blob, owner=place.owner, stamps=stamps)
+        found = scan(root / "b", known=stamps)
+    except BaseException:
+        remove_tree(root, inside=root.parent)
+        raise
+    return Base(root / "b", fixture.manifest if found == fixture.manifest else found)
+
+
+def _is_small(manifest: Manifest) -> bool:
+    return len(manifest.entries) < SMALL_FILES and manifest.total_bytes < SMALL_BYTES
+
+
+def _store_of(fixture: Fixture) -> Path:
+    """Return a directory of the store: whether blocks can be shared depends on where it lies too."""
+    digest = next((entry.sha256 for entry in fixture.manifest.entries if entry.kind == "file"), None)
+    return fixture.blob(digest).parent.parent if digest else Path()
+
+
+def _can_overlay(_: Fixture, home: Path) -> bool:
+    return can_overlay(home)
+
+
+def _can_share(fixture: Fixture, home: Path) -> bool:
+    digest = next((entry.sha256 for entry in fixture.manifest.entries if entry.size), None)
+    aside = home / secrets.token_hex(8)
+    try:
+        copy_file(fixture.blob(digest or ""), aside, share=True)
+    except OSError:
+        return False
+    finally:
+        aside.unlink(missing_ok=True)
+    return True
+
+
+PROBES: Mapping[str, Callable[[Fixture, Path], bool]] = {"overlay": _can_overlay, "reflink": _can_share}
