@@ -18,7 +18,7 @@ from tests.plugins.test_network_proxy import dial, get, proxying
 
 from evalwright.errors import SandboxError
 from evalwright.interfaces import Deadline
-from evalwright_plugins.network import EgressProxy, Injection, proxy_environment
+from evalwright_plugins.network import EgressProxy, Injection, ProxyLimits, proxy_environment
 
 SECRET = "s3cret-5f0a9c77d1"
 ENVIRONMENT = {"API_KEY": SECRET}
@@ -96,6 +96,27 @@ def test_certificate_of_another_host_or_authority_is_refused_and_gets_no_credent
         assert SECRET.encode() not in answer
         assert SECRET not in repr(proxy.record())
         assert seen == []
+
+
+def test_server_that_never_greets_is_given_up_and_holds_up_no_end(contexts: Contexts) -> None:
+    arrived = threading.Semaphore(0)
+
+    def handler(wire: Wire) -> None:
+        arrived.release()
+        wire.rest()
+
+    with serving(handler) as server:
+        options = {"inject": [bearer(server.host)], "environment": ENVIRONMENT, "tls": contexts[1]}
+        with proxying(server.host, limits=ProxyLimits(connect_seconds=0.1), **options) as (_, port), dial(port) as client:
+            client.send(get(server.host))
+            assert b"no answer within 0.1 s" in client.rest()
+        arrived.acquire()
+        with proxying(server.host, **options) as (_, port):
+            client = dial(port)
+            client.send(get(server.host))
+            assert arrived.acquire(timeout=SECONDS)
+        with client:
+            assert client.rest() == b""
 
 
 def test_other_hosts_get_no_credential() -> None:

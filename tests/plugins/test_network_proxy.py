@@ -296,7 +296,8 @@ def test_listed_name_that_resolves_to_an_address_of_the_inside_is_refused(addres
         assert server.accepted == []
 
     assert answer.startswith(b"HTTP/1.1 403 ")
-    assert address.encode() in answer
+    assert f"resolves to {address}".encode() in answer
+    assert f'add "[{address}]:{server.port}"'.encode() in answer or f'add "{address}:{server.port}"'.encode() in answer
     assert decisions(proxy) == [("rebound.example.com", server.port, False, 1)]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from evalwright_plugins.network._connections import BUFFER_BYTES
-from evalwright_plugins.network._hosts import AllowList, literal_address
+from evalwright_plugins.network._hosts import AllowList, entry_for, literal_address
 
 __all__ = ["Dialer", "Refused", "Resolver", "Unreachable", "resolve"]
 
@@ -21,7 +21,11 @@ RESOLVERS = 4
 
 
 class Refused(Exception):
-    """The trial may not reach that."""
+    """The trial may not reach that. ``entry`` is what the allow-list would need."""
+
+    def __init__(self, message: str, entry: str) -> None:
+        super().__init__(message)
+        self.entry = entry
 
 
 class Unreachable(Exception):
@@ -50,7 +54,7 @@ class Dialer:
     def check(self, host: str, port: int) -> None:
         """Raise ``Refused`` for a host that is not listed."""
         if not self._allow.admits(host, port):
-            raise Refused(f"{host}:{port} is not in the allow-list")
+            raise Refused(f"{host}:{port} is not in the allow-list", entry_for(host, port))
 
     async def dial(self, host: str, port: int, *, tls: bool = False) -> Streams:
         """Connect to a listed host. Raises ``Refused`` or ``Unreachable``."""
@@ -81,7 +85,8 @@ class Dialer:
             raise Unreachable(f"cannot resolve {host}: {error or 'no answer in time'}") from error
         good = [text for text in found if self._allow.admits_address(ipaddress.ip_address(text.partition("%")[0]), port)]
         if found and not good:
-            raise Refused(f"{host}:{port} resolves to {found[0]}, which is not public and not in the allow-list itself")
+            why = f"{host}:{port} resolves to {found[0]}, which is not public and not in the allow-list itself"
+            raise Refused(why, entry_for(found[0], port))
         return good
 
     def _context(self) -> ssl.SSLContext:

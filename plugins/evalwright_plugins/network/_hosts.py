@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["AllowList", "HostRule", "literal_address", "split_authority"]
+__all__ = ["AllowList", "HostRule", "entry_for", "literal_address", "split_authority"]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -25,6 +25,12 @@ def literal_address(host: str) -> Address | None:
         return ipaddress.ip_address(host)
     except ValueError:
         return None
+
+
+def entry_for(host: str, port: int) -> str:
+    """Return the entry of an allow-list that admits a host at a port, and no more than it must."""
+    bare = f"[{host}]" if ":" in host else host
+    return bare if port in DEFAULT_PORTS else f"{bare}:{port}"
 
 
 def split_authority(text: str) -> tuple[str, int | None]:

@@ -15,7 +15,7 @@ from evalwright.interfaces import Deadline
 from evalwright_plugins.network._connections import ConnectionServer, splice
 from evalwright_plugins.network._dialer import Dialer, Refused, Resolver, Unreachable, resolve
 from evalwright_plugins.network._exchange import Broken, exchange
-from evalwright_plugins.network._hosts import DEFAULT_PORTS, AllowList, HostRule
+from evalwright_plugins.network._hosts import AllowList, HostRule
 from evalwright_plugins.network._http import CHUNKED, Malformed, Request, read_request
 from evalwright_plugins.network._record import Decision, Decisions
 from evalwright_plugins.network._routes import Route, Upstream, parse_upstream, route_of
@@ -147,7 +147,8 @@ class EgressProxy:
             far = await self._dialer.dial(host, port, tls=route.tls)
         except Refused as error:
             self._decisions.refuse(host, port, str(error))
-            raise _Failure(403, f"{error}.\n{_cure(host, port)}") from error
+            cure = f'To allow it, add "{error.entry}" to "allow" of the sandbox in the suite.'
+            raise _Failure(403, f"{error}.\n{cure}") from error
         except Unreachable as error:
             self._decisions.explain(self._decisions.allow(host, port), str(error))
             raise _Failure(502, str(error)) from error
@@ -215,11 +216,6 @@ class _Failure(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
-
-
-def _cure(host: str, port: int) -> str:
-    entry = host if port in DEFAULT_PORTS else f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    return f'To allow it, add "{entry}" to "allow" of the sandbox in the suite.'
 
 
 def _answer(status: int, message: str) -> bytes:
