@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Project
+from tests.plugins.loopback_servers import Wire, serving
 
 from evalwright.errors import SandboxError
 from evalwright.interfaces import Command, Deadline, Mount, SandboxRequest, Session
@@ -232,6 +233,51 @@ def test_a_scorer_s_own_command_sees_the_suite_and_hidden_tests_do_not(project: 
     )
     answer = project.call("run", "demo", "--run-id", "r", "--json")
     assert answer.exit_code == 0, project.record("r", "a", "score.json")
+
+
+BEARER = {"format": "Bearer {value}"}
+FETCH = """
+import os, sys, urllib.request
+for url in sys.argv[1:]:
+    try: print(urllib.request.urlopen(url, timeout=10).read().decode())
+    except OSError as error: print(error)
+print("key" if "a-key-5f0a" in str(dict(os.environ)) else "no key")
+"""
+
+
+def test_an_agent_reaches_listed_hosts_with_a_key_that_it_never_holds(project: Project) -> None:
+    asked: list[str] = []
+
+    def answer(wire: Wire) -> None:
+        asked.extend(line for line in wire.head().decode().splitlines() if line.lower().startswith("authorization"))
+        wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    with serving(answer) as listed:
+        sandbox = {
+            "use": "bubblewrap",
+            "network": "allowlist",
+            "allow": [listed.host],
+            "inject": [{"host": listed.host, "header": "Authorization", "env": "KEY_OF_API", "tls": False} | BEARER],
+        }
+        runner = {"argv": ["python3", "-c", FETCH, f"http://{listed.host}/v1", "http://elsewhere.example.org/"]}
+        expect = {"contains": ["ok\n", "HTTP Error 403", "no key"]}
+        project.suite(runner=runner, cases=[{"id": "a", "expect": expect}], scorers=[{"name": "contains"}], sandbox=sandbox)
+        missing = project.call("run", "demo", "--run-id", "m", "--json")
+        done = project.call("run", "demo", "--run-id", "r", "--json", env={"KEY_OF_API": "a-key-5f0a"})
+    assert "KEY_OF_API is not set" in json.dumps(missing.envelope["errors"])
+    assert done.exit_code == 0, project.artifact("r", "a", "output.txt").read_text()
+    assert asked == ["Authorization: Bearer a-key-5f0a"]
+    rows = {(row["host"], row["allowed"]): row for row in project.record("r", "a", "runner.json")["sandbox"]["network"]}
+    assert set(rows) == {("127.0.0.1", True), ("elsewhere.example.org", False)}
+    assert "a-key-5f0a" not in json.dumps(project.record("r", "a", "runner.json"))
+
+
+def test_endpoints_of_a_request_are_on_loopback_inside(opened: Open) -> None:
+    with serving(lambda wire: wire.send(b"served")) as service:
+        session = opened(endpoints={"service": service.host})
+        reach = f"import socket; print(socket.create_connection(('127.0.0.1', {service.port})).recv(100))"
+        done = session.execute(Command(argv=["python3", "-c", reach], env=ENV, timeout=20))
+    assert done.stdout.text == "b'served'\n", done.stderr.text
 
 
 def test_nothing_of_a_session_stays(opened: Open, ground: Path) -> None:

@@ -46,6 +46,9 @@ def contract(*capabilities: str, **swaps: Any) -> type[SandboxContract]:
         def make(self, host: Host) -> SwappingSandbox:
             return SwappingSandbox(swaps, frozenset(capabilities))
 
+        def make_allowing(self, host: Host, allowed: str) -> SwappingSandbox:
+            return self.make(host)
+
     return Broken
 
 
@@ -186,6 +189,7 @@ BROKEN: list[tuple[str, type[SandboxContract]]] = [
     ("test_gold_isolated_agents_cannot_read_the_suite", contract("gold-isolated")),
     ("test_pid_isolated_commands_cannot_reach_the_host_s_processes", contract("pid-isolated")),
     ("test_network_off_reaches_no_listener_of_the_host", contract("network-off")),
+    ("test_network_allowlist_reaches_what_it_lists_and_nothing_else", contract("network-allowlist")),
     (
         "test_resource_limits_bind",
         contract("resource-limits", placed=without_limits),

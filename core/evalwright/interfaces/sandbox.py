@@ -128,6 +128,10 @@ class Session(ABC):
         """Tell whether kill, collect and destroy are known to keep their deadlines, so that nobody has to watch over them."""
         return False
 
+    def account(self) -> Mapping[str, Any]:
+        """Return what the trial's record shall keep of this session, as plain values; asked after :meth:`collect`."""
+        return {}
+
     def inside(self, source: Path) -> PurePosixPath:
         """Return the path under which commands see a mounted file or directory of the host."""
         return PurePosixPath(source)

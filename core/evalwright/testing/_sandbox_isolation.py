@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.server
 import os
 import socket
+import threading
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
-from evalwright.interfaces import Session
+from evalwright.interfaces import Host, Sandbox, Session
 from evalwright.testing._contract import since
 from evalwright.testing._sandbox_place import SandboxPlace
 from evalwright.testing._waiting import soon
@@ -14,6 +19,11 @@ from evalwright.testing._waiting import soon
 __all__ = ["IsolationChecks"]
 
 SECRET = "evalwright-contract-secret"
+FETCH = (
+    "import sys, urllib.request\n"
+    "try: print(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode(), end='')\n"
+    "except OSError as error: print(error)\n"
+)
 CONNECT = (
     "import socket, sys\n"
     "try:\n"
@@ -24,7 +34,9 @@ CONNECT = (
 
 
 class IsolationChecks(SandboxPlace):
-    """``fs-isolated``, ``gold-isolated``, ``pid-isolated``, ``network-off``, ``resource-limits``, ``ports``."""
+    """``fs-isolated``, ``gold-isolated``, ``pid-isolated``, ``network-off``, ``network-allowlist``, ``resource-limits``,
+    ``ports``.
+    """
 
     python = "python3"
     """The Python interpreter inside, for the checks of ``network-off`` and ``ports``."""
@@ -83,6 +95,34 @@ class IsolationChecks(SandboxPlace):
                     assert said in {"connected", "refused"}, f"{self.python} does not run inside: {completed.stderr.text}"
                     assert said == "refused", f"a session without a network reached {address}"
 
+    def make_allowing(self, host: Host, allowed: str) -> Sandbox[Any]:
+        """Return a sandbox whose commands reach ``allowed`` (``host:port`` of this host) and nothing else.
+
+        Override it for a sandbox that is configured otherwise than by ``network: "allowlist"`` and ``allow``.
+        """
+        made = type(self.make(host))
+        assert made.Config is not None, "a sandbox with network-allowlist has a Config"
+        return made(made.Config.model_validate({"network": "allowlist", "allow": [allowed]}), host)
+
+    @since("1.0")
+    def test_network_allowlist_reaches_what_it_lists_and_nothing_else(self, tmp_path: Path) -> None:
+        """With ``network-allowlist`` HTTP requests reach a listed server of the host, and no other."""
+        with self.made() as declared:
+            if "network-allowlist" not in declared.capabilities:
+                return
+        with (
+            _serving() as listed,
+            _serving() as other,
+            self.made(lambda host: self.make_allowing(host, listed)) as sandbox,
+            self.opened(sandbox, tmp_path) as session,
+        ):
+            answers = {
+                address: self.sh(session, f"exec {self.python} - http://{address}/", stdin=FETCH.encode()).stdout.text
+                for address in (listed, other)
+            }
+        assert answers[listed] == SECRET, "a listed server cannot be reached"
+        assert answers[other] != SECRET, "a server that is not listed was reached"
+
     @since("1.0")
     def test_resource_limits_bind(self, tmp_path: Path) -> None:
         """A file cannot outgrow ``file_size_bytes``; ``cpu_seconds`` ends a busy loop and is named."""
@@ -125,6 +165,28 @@ class IsolationChecks(SandboxPlace):
 
     def _readable(self, session: Session, places: list[Path]) -> list[Path]:
         return [path for path in places if SECRET in self.sh(session, f"cat '{path}'").stdout.text]
+
+
+class _Server(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(SECRET)))
+        self.end_headers()
+        self.wfile.write(SECRET.encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        return
+
+
+@contextlib.contextmanager
+def _serving() -> Generator[str]:
+    """Serve the secret on a port of loopback and give its address."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
 
 
 def _address_of_this_host() -> str:

@@ -104,6 +104,10 @@ class WatchedSession(Session):
         """Tell what the inner session tells."""
         return self._inner.prompt()
 
+    def account(self) -> Mapping[str, Any]:
+        """Return what the inner session wants kept."""
+        return self._inner.account()
+
     def inside(self, source: Path) -> PurePosixPath:
         """Return where a mount is seen."""
         return self._inner.inside(source)

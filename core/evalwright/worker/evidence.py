@@ -67,6 +67,7 @@ def runner_record(
         "limit_source": done.limit_source,
         "leaked_processes": session.leaked_processes if session else done.leaked_processes,
         "isolation": session.isolation if session else "none",
+        "sandbox": redactor.json(dict(session.account())) if session else {},
         "usage": result.usage.as_json() if result.usage else None,
         "runner": redactor.json(result.details),
     }

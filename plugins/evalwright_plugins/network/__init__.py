@@ -8,6 +8,7 @@ from evalwright_plugins.network.config import Injection, NetworkConfig, injectio
 from evalwright_plugins.network.environment import proxy_environment
 from evalwright_plugins.network.loopback import Loopback, Serve
 from evalwright_plugins.network.proxy import EgressProxy, ProxyLimits
+from evalwright_plugins.network.session import SessionNetwork
 
 __all__ = [
     "EgressProxy",
@@ -16,6 +17,7 @@ __all__ = [
     "NetworkConfig",
     "ProxyLimits",
     "Serve",
+    "SessionNetwork",
     "injection_problems",
     "proxy_environment",
 ]

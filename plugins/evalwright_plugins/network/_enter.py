@@ -1,9 +1,9 @@
 """Enter a network of its own, hand its listening ports to the host, and become a command: a program of its own.
 
-Called as ``python3 -I -S _enter.py CONTROL_SOCKET_PATH PORT[,PORT...] -- COMMAND...``. It makes a user and a network
-namespace with nothing in it but loopback, listens there, sends the listening sockets over the control socket
-(``SCM_RIGHTS``), waits for one byte, and executes the command. The host then accepts connections in a network that it is
-not in, and nothing of this program stays. The user keeps its id and, unless it is root there, has no privilege inside.
+Called as ``python3 -I -S _enter.py CONTROL_SOCKET_PATH UID PORT[,PORT...] -- COMMAND...``. It becomes that user, makes a
+user and a network namespace with nothing in it but loopback, listens there, sends the listening sockets over the control
+socket (``SCM_RIGHTS``), waits for one byte, and executes the command. The host then accepts connections in a network that
+it is not in, and nothing of this program stays. Unless the user is root, it has no privilege inside.
 
 Standard library only. Every failure is one line on stderr and exit status 125.
 """
@@ -26,7 +26,8 @@ FAILED = 125
 BACKLOG = 128
 WAIT_SECONDS = 30.0
 READY = b"+"
-USAGE = "usage: _enter.py CONTROL_SOCKET_PATH PORT[,PORT...] -- COMMAND..."
+PR_SET_DUMPABLE = 4
+USAGE = "usage: _enter.py CONTROL_SOCKET_PATH UID PORT[,PORT...] -- COMMAND..."
 NO_NAMESPACES = "user namespaces may be off (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces) or confined"
 
 
@@ -37,7 +38,8 @@ class Failure(Exception):
 def main(words: list[str]) -> NoReturn:
     """Do it all; returns only as the command."""
     try:
-        path, ports, command = arguments(words)
+        path, user, ports, command = arguments(words)
+        become(user)
         with connect(path) as control:
             isolate()
             raise_loopback()
@@ -48,14 +50,27 @@ def main(words: list[str]) -> NoReturn:
     os._exit(FAILED)
 
 
-def arguments(words: list[str]) -> tuple[str, list[int], list[str]]:
-    """Return the control socket's path, the ports, and the command."""
-    if len(words) < 4 or words[2] != "--":
+def arguments(words: list[str]) -> tuple[str, int, list[int], list[str]]:
+    """Return the control socket's path, the user, the ports, and the command."""
+    if len(words) < 5 or words[3] != "--" or not words[1].isdecimal():
         raise Failure(USAGE)
-    ports = [int(word) if word.isascii() and word.isdigit() else 0 for word in words[1].split(",")]
+    ports = [int(word) if word.isascii() and word.isdigit() else 0 for word in words[2].split(",")]
     if not all(0 < port < 65536 for port in ports):
-        raise Failure(f"{words[1]!r} are not ports. {USAGE}")
-    return words[0], ports, words[3:]
+        raise Failure(f"{words[2]!r} are not ports. {USAGE}")
+    return words[0], int(words[1]), ports, words[4:]
+
+
+def become(user: int) -> None:
+    """Give up root's rights for those of another user; what this process is stays open to that user."""
+    if os.geteuid() == user:
+        return
+    try:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    except OSError as error:
+        raise Failure(f"cannot become user {user}: {error.strerror}") from error
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
 def connect(path: str) -> socket.socket:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
-import shutil
 import socket
 import struct
 import sys
@@ -59,13 +58,13 @@ class Loopback:
         self._thread = threading.Thread(target=self._run, name="evalwright-loopback", daemon=True)
         self._thread.start()
 
-    def prefix(self, python: str = sys.executable) -> list[str]:
-        """Return the words before a command that give it its network. ``python`` must be one that ``uid`` can run.
+    def prefix(self) -> list[str]:
+        """Return the words before a command that give it its network and make it ``uid``'s.
 
         A command that cannot get it ends with exit status 125 and a line on stderr.
         """
-        script, control = str(self._directory / ENTER.name), str(self._directory / SOCKET)
-        return [python, "-I", "-S", script, control, ",".join(map(str, self._serves)), "--"]
+        control = str(self._directory / SOCKET)
+        return [sys.executable, "-I", "-S", str(ENTER), control, str(self._uid), ",".join(map(str, self._serves)), "--"]
 
     def close(self, deadline: Deadline) -> None:
         """Close every port and connection and remove what was made in the directory; the proxies stay, as they are not ours.
@@ -79,8 +78,7 @@ class Loopback:
             raise SandboxError("the thread 'evalwright-loopback' did not end in time")
         self._waker.close()
         self._relays.close(deadline)
-        for name in (SOCKET, ENTER.name):
-            (self._directory / name).unlink(missing_ok=True)
+        (self._directory / SOCKET).unlink(missing_ok=True)
 
     def _serve(self, target: Serve | str) -> Serve:
         return partial(self._relays.serve, talk=relay_to(target)) if isinstance(target, str) else target
@@ -126,16 +124,14 @@ class Loopback:
 
 
 def _control_socket(directory: Path, uid: int) -> socket.socket:
-    """Return a listening socket in a directory that only ``uid`` can enter, with the script beside it that connects to it."""
+    """Return a listening socket in a directory that only ``uid`` can enter."""
     control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         place = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            shutil.copyfile(ENTER, f"/proc/self/fd/{place}/{ENTER.name}")
             control.bind(f"/proc/self/fd/{place}/{SOCKET}")
             os.chmod(SOCKET, 0o600, dir_fd=place)
-            os.chmod(ENTER.name, 0o644, dir_fd=place)
             os.chown(SOCKET, uid, -1, dir_fd=place, follow_symlinks=False)
             os.fchmod(place, 0o700)
             os.fchown(place, uid, -1)

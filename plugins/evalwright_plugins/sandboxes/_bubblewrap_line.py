@@ -16,9 +16,9 @@ HOME = PurePosixPath("/home/agent")
 TEMPORARY = PurePosixPath("/tmp")
 USER = 1000
 SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-COPIED = ("ld.so.cache", "localtime", "mime.types", "protocols", "services", "timezone")
+COPIED = ("ld.so.cache", "localtime", "mime.types", "protocols", "services", "ssl/openssl.cnf", "timezone")
 MOUNTED = ("alternatives", "ssl/certs", "pki", "terminfo")
-NETWORK_COPIED = ("resolv.conf", "gai.conf", "host.conf", "ssl/openssl.cnf")
+NETWORK_COPIED = ("resolv.conf", "gai.conf", "host.conf")
 MADE_UP: Mapping[str, str] = {
     "passwd": f"root:x:0:0:root:/root:/bin/sh\nagent:x:{USER}:{USER}:agent:{HOME}:/bin/sh\n",
     "group": f"root:x:0:\nagent:x:{USER}:\n",

@@ -10,14 +10,15 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from evalwright.errors import SandboxError
 from evalwright.interfaces import Command, Deadline, Host, LocalSession, Problem, Sandbox, SandboxRequest, Session, give_tree
 from evalwright.model import Completed
 from evalwright.processes import Supervisor
+from evalwright_plugins.network import NetworkConfig, SessionNetwork, injection_problems
 from evalwright_plugins.sandboxes._bubblewrap_line import EXCHANGE, HOME, TEMPORARY, WORKSPACE, View, write_etc
 from evalwright_plugins.sandboxes._limits import Limits
 
@@ -26,6 +27,7 @@ __all__ = ["BubblewrapConfig", "BubblewrapSandbox"]
 NOBODY = 65534
 INSTALL = "install it: apt-get install bubblewrap"
 PROBE_SECONDS = 10.0
+CLEANUP_SECONDS = 10.0
 WRAPPER = 'exec 3>"$0" 4<"$1" && shift && exec "$@"'
 """Opens the file for bubblewrap's account of the command and the one with its options, then becomes bubblewrap."""
 EXEC_FAILED = "bwrap: execvp "
@@ -38,17 +40,14 @@ def _absolute(path: str) -> str:
     return path
 
 
-class BubblewrapConfig(BaseModel):
-    """``network``: ``none`` has no interface but loopback, ``host`` is the host's own.
+class BubblewrapConfig(NetworkConfig):
+    """``network``, ``allow`` and ``inject`` as :class:`NetworkConfig` has them.
 
     ``read_only`` lists files and directories of the host that commands see at the same path. ``temporary_bytes`` bounds
     ``/tmp`` and ``/dev/shm``, each. ``user_namespaces`` lets commands make sandboxes of their own.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    network: Literal["none", "host"] = "none"
-    read_only: list[Annotated[str, AfterValidator(_absolute)]] = []
+    read_only: list[Annotated[str, AfterValidator(_absolute)]] = Field(default=[])
     limits: Limits = Limits()
     temporary_bytes: Annotated[int, Field(gt=0)] = 1 << 30
     user_namespaces: bool = False
@@ -59,7 +58,9 @@ class BubblewrapSandbox(Sandbox[BubblewrapConfig]):
 
     api = "sandbox/1.0"
     Config = BubblewrapConfig
-    capabilities = frozenset({"fs-isolated", "gold-isolated", "network-off", "pid-isolated", "resource-limits"})
+    capabilities = frozenset(
+        {"fs-isolated", "gold-isolated", "network-allowlist", "network-off", "pid-isolated", "resource-limits"}
+    )
 
     def __init__(self, config: BubblewrapConfig, host: Host) -> None:
         super().__init__(config, host)
@@ -69,11 +70,12 @@ class BubblewrapSandbox(Sandbox[BubblewrapConfig]):
     def check(self, where: Literal["coordinator", "worker"]) -> Sequence[Problem]:
         """Say what is missing: the programs, user namespaces, paths of ``read_only``."""
         try:
-            prefix = self.prefix()
+            become, bwrap = self.programs()
         except SandboxError as error:
             return [Problem(message=error.message, hint=error.hint or "")]
         problems = [problem for path in self.config.read_only if (problem := self._objection(path))]
-        probe = Command(argv=[*prefix, *PROBE], timeout=PROBE_SECONDS)
+        problems += injection_problems(self.config, os.environ, place="sandbox")
+        probe = Command(argv=[*become, bwrap, *PROBE], timeout=PROBE_SECONDS)
         done = self._supervisor.run(probe)
         if done.exit_code != 0:
             why = done.spawn_error or done.stderr.text.strip()[-300:]
@@ -91,21 +93,26 @@ class BubblewrapSandbox(Sandbox[BubblewrapConfig]):
             )
         return None
 
-    def prefix(self) -> list[str]:
-        """Return how bubblewrap is started: as root by a user without rights. Raises ``SandboxError`` where it is missing."""
-        bwrap = shutil.which("bwrap")
+    def programs(self) -> tuple[list[str], str]:
+        """Return how a program is started by the commands' user, and bubblewrap. Raises ``SandboxError`` without them."""
+        bwrap, setpriv = shutil.which("bwrap"), shutil.which("setpriv")
         if bwrap is None:
             raise SandboxError("the sandbox bubblewrap needs the program bwrap, which is not installed", hint=INSTALL)
         if self.user is None:
-            return [bwrap]
-        setpriv = shutil.which("setpriv")
+            return [], bwrap
         if setpriv is None:
             raise SandboxError("as root, the sandbox bubblewrap needs setpriv", hint="install util-linux")
-        return [setpriv, f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", "--", bwrap]
+        return [setpriv, f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", "--"], bwrap
 
     def open(self, request: SandboxRequest) -> Session:
         """Return a session in the request's own directories."""
-        return _BubblewrapSession(request, self._supervisor, self)
+        session = _BubblewrapSession(request, self._supervisor, self)
+        try:
+            session.prepare()
+        except BaseException:
+            session.destroy(Deadline.after(CLEANUP_SECONDS))
+            raise
+        return session
 
     def close(self, deadline: Deadline) -> None:
         """End every command that still runs."""
@@ -125,29 +132,30 @@ class _BubblewrapSession(LocalSession):
     def __init__(self, request: SandboxRequest, supervisor: Supervisor, sandbox: BubblewrapSandbox) -> None:
         super().__init__(request)
         config = sandbox.config
-        network = {None: config.network, "off": "none"}.get(request.network, request.network)
-        if network not in ("none", "host"):
-            raise SandboxError(f'the bubblewrap sandbox cannot give network "{network}"', hint='give "none" or "host"')
         self.workspace, self.exchange, self.home, self.temporary = WORKSPACE, EXCHANGE, HOME, TEMPORARY
         self.user = sandbox.user
         self._supervisor = supervisor
         self._limits = {**config.limits.in_force(), **request.limits}
         self._numbers = itertools.count(1)
-        self._prefix = sandbox.prefix()
+        self._become, self._bwrap = sandbox.programs()
         self._place = Path(tempfile.mkdtemp(dir=request.exchange.parent, prefix="b"))
         self._place.chmod(0o711)
+        self._network = SessionNetwork(config, request, self._place / "net", user=self.user)
         self._view = View(
             workspace=request.workspace,
             exchange=request.exchange,
             etc=self._directory("etc"),
             home=self._directory("home"),
             temporary_bytes=config.temporary_bytes,
-            apart=network == "none",
+            apart=self._network.apart,
             readonly=request.readonly,
             nested=config.user_namespaces,
             mounts=self._mounts([*config.read_only]),
         )
-        write_etc(self._view.etc, network=network == "host")
+
+    def prepare(self) -> None:
+        """Fill what commands see beside their workspace, and give them what is theirs. Raises ``SandboxError``."""
+        write_etc(self._view.etc, network=self._network.kind == "host")
         self._hand_over()
 
     def execute(self, command: Command) -> Completed:
@@ -155,10 +163,10 @@ class _BubblewrapSession(LocalSession):
         cwd = self.workspace / (command.cwd or "")
         number = next(self._numbers)
         account, options = self._place / f"account{number}", self._place / f"options{number}"
-        words = self._view.options(cwd, {**self.request.env, **command.env})
+        words = self._view.options(cwd, {**self.request.env, **command.env, **self._network.environment})
         options.touch(0o600)
         options.write_bytes(b"".join(os.fsencode(word) + b"\0" for word in words))
-        argv = ["/bin/sh", "-c", WRAPPER, str(account), str(options), *self._prefix]
+        argv = ["/bin/sh", "-c", WRAPPER, str(account), str(options), *(self._network.prefix() or self._become), self._bwrap]
         argv += ["--args", "4", "--json-status-fd", "3", "--", *command.argv]
         limits = {**self._limits, **command.limits}
         try:
@@ -170,11 +178,16 @@ class _BubblewrapSession(LocalSession):
             account.unlink(missing_ok=True)
             options.unlink()
 
+    def account(self) -> Mapping[str, Any]:
+        requests = self._network.record()
+        return {"network": requests} if requests else {}
+
     def inside(self, source: Path) -> PurePosixPath:
         return next((mount.target for mount in self.request.mounts if mount.source == source), PurePosixPath(source))
 
     def destroy(self, deadline: Deadline) -> None:
-        """Remove the session's own directories."""
+        """Close the network and remove the session's own directories."""
+        self._network.close(deadline)
         shutil.rmtree(self._place, ignore_errors=True)
 
     def _directory(self, name: str) -> Path:
