@@ -55,6 +55,34 @@ print(json.dumps(sizes))
 """
 
 
+SANDBOX_STARTS = """
+import json, os, statistics, sys, tempfile, time
+from pathlib import Path
+from evalwright.interfaces import Command, Deadline, SandboxRequest, give_tree
+from evalwright_plugins.sandboxes.bubblewrap import BubblewrapConfig, BubblewrapSandbox
+BARE = ["bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib"]
+BARE += ["--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "--", "/usr/bin/true"]
+sandbox = BubblewrapSandbox(BubblewrapConfig(), None)
+with tempfile.TemporaryDirectory() as scratch:
+    root = Path(scratch)
+    root.chmod(0o711)
+    for name in "wx":
+        (root / name).mkdir()
+        give_tree(root / name, sandbox.user)
+    session = sandbox.open(SandboxRequest(owner="r/c/1", workspace=root / "w", exchange=root / "x"))
+    times = []
+    for _ in range(int(sys.argv[1])):
+        begun = time.perf_counter()
+        session.execute(Command(argv=["/usr/bin/true"]))
+        between = time.perf_counter()
+        os.waitpid(os.posix_spawnp("bwrap", BARE, os.environ), 0)
+        times.append((between - begun, time.perf_counter() - between))
+    session.destroy(Deadline.after(10))
+sandbox.close(Deadline.after(10))
+print(json.dumps([statistics.median(side) * 1000 for side in zip(*times)]))
+"""
+
+
 def start() -> dict[str, Row]:
     """Return the CPU of the verbs that answer from literals, against an empty Python."""
     calls = {name: [PYTHON, "-m", "evalwright", *words] for name, words in STARTS.items()}
@@ -115,12 +143,19 @@ def memory() -> dict[str, Row]:
         return {"resident (MiB)": _row(sizes[-1], sizes[1])}
 
 
+def bubblewrap() -> dict[str, Row]:
+    """Return the time (ms) in which a session of the sandbox runs ``true``, against a bare ``bwrap``."""
+    done = subprocess.run([PYTHON, "-c", SANDBOX_STARTS, "100"], capture_output=True, text=True, check=True)
+    return {"wall of a command": _row(*json.loads(done.stdout))}
+
+
 STARTS: Mapping[str, Sequence[str]] = {"--version": ["--version"], "--help": ["--help"], "capabilities": ["capabilities"]}
 ROWS: Mapping[str, Callable[[], dict[str, Row]]] = {
     "start": start,
     "trial": trial,
     "parallel": parallel,
     "memory": memory,
+    "bubblewrap": bubblewrap,
 }
 
 
