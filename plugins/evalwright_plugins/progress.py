@@ -30,7 +30,7 @@ class Progress:
         self._running: dict[str, float] = {}
         self._total = 0
         self._before = 0
-        self._run = ""
+        self._run = self._sandbox = ""
         self._started = time.monotonic()
         self._printed = 0.0
         self._live: Live | None = None
@@ -38,12 +38,12 @@ class Progress:
     @hookimpl
     def run_started(self, event: Mapping[str, Any], total: int) -> None:
         """Begin to show."""
-        self._begin(str(event["run"]), total, 0)
+        self._begin(event, total, 0)
 
     @hookimpl
     def run_resumed(self, event: Mapping[str, Any], total: int, done: int) -> None:
         """Begin to show a run of which a part was done before."""
-        self._begin(str(event["run"]), total, done)
+        self._begin(event, total, done)
 
     @hookimpl
     def trial_started(self, case: str) -> None:
@@ -76,15 +76,16 @@ class Progress:
     def _done(self) -> int:
         return self._before + sum(self._counts.values())
 
-    def _begin(self, run: str, total: int, done: int) -> None:
-        self._run, self._total, self._before = run, total, done
+    def _begin(self, event: Mapping[str, Any], total: int, done: int) -> None:
+        self._run, self._total, self._before = str(event["run"]), total, done
+        self._sandbox = str(event["data"].get("sandbox", ""))
         self._started = time.monotonic()
         if self._stream.isatty():
             self._live = self._open_live()
         else:
             left = total - done
             what = "1 trial" if left == 1 else f"{left} trials"
-            self._print(f"{run}: {what} to run" + (f", {done} done before" if done else ""))
+            self._print(f"{self._run}: {what} to run in {self._sandbox}" + (f", {done} done before" if done else ""))
 
     def _open_live(self) -> Live:
         from rich.console import Console
@@ -110,7 +111,9 @@ class Progress:
         table = Table.grid(padding=(0, 2))
         table.add_row(Text(self._run, "bold"), ProgressBar(total=max(self._total, 1), completed=self._done, width=30), counts)
         table.add_row(
-            "", f"{self._done} of {self._total} · {len(self._running)} running · {self._waiting} waiting", self._clock()
+            "",
+            f"{self._done} of {self._total} · {self._sandbox} · {len(self._running)} running · {self._waiting} waiting",
+            self._clock(),
         )
         for case, since in list(self._running.items())[:SHOWN_RUNNING]:
             table.add_row("", Text(case, "dim"), f"{time.monotonic() - since:.0f} s")

@@ -56,6 +56,11 @@ class Plan:
         tables = {key: value for key, value in self.tables.items() if key != "cases_file"}
         return digest_json({"tables": tables, "timeout": self.timeout})
 
+    @property
+    def sandbox(self) -> str:
+        """Return the name of the sandbox that agents run in."""
+        return str(self.tables["sandbox"]["use"])
+
     def identity(self, inputs: Inputs, gold: Manifest) -> dict[str, Any]:
         """Return ``suite_identity``: two runs with the same one measure the same thing."""
         return {

@@ -93,7 +93,8 @@ def _go_on(engine: Engine, done: Collection[str], warn: Warn) -> None:
     pending = [case for case in plan.cases if case.id not in done]
     flying = engine.adopt(pending)
     _clear(engine.run, pending, engine, flying)
-    event = engine.emit("RUN_RESUMED", {"pending": len(pending), "done": len(done), "adopted": sorted(flying)})
+    data = {"pending": len(pending), "done": len(done), "adopted": sorted(flying), "sandbox": plan.sandbox}
+    event = engine.emit("RUN_RESUMED", data)
     engine.commit()
     engine.observers.call("run_resumed", event=event, total=len(plan.cases), done=len(done))
     if not pending:

@@ -89,7 +89,7 @@ def run_suite(request: RunRequest, *, stop: Stop, observers: ObserverSource, war
         "RUN_LINKED", {"run": run_id, "relation": _relation(request), "of": request.replayed_from, "evidence": "full"}
     )
     with driving(lease, request.layout, plan, inputs, stop, observers, warn, request.environment, request.settings) as engine:
-        event = engine.emit("RUN_STARTED", {"trials": len(cases), "identity": identity})
+        event = engine.emit("RUN_STARTED", {"trials": len(cases), "identity": identity, "sandbox": plan.sandbox})
         engine.commit()
         engine.observers.call("run_started", event=event, total=len(cases))
         engine.carry_out(cases)
