@@ -39,10 +39,11 @@ def main(words: list[str]) -> NoReturn:
     """Do it all; returns only as the command."""
     try:
         path, ports, command = arguments(words)
+        isolate()
+        raise_loopback()
+        listeners = [listen(port) for port in ports]
         with connect(path) as control:
-            isolate()
-            raise_loopback()
-            hand_over(control, [listen(port) for port in ports])
+            hand_over(control, listeners)
         execute(command)
     except Failure as failure:
         os.write(2, f"evalwright network: {failure}\n".encode("utf-8", "replace"))
