@@ -96,7 +96,7 @@ def test_request_is_refused_and_the_connection_closed(status: int, request_text:
         "5\nhello\r\n0\r\n\r\n",
         "g\r\nhello\r\n",
         "-5\r\nhello\r\n",
-        "5\r\nhelloworld\r\n0\r\n\r\n",
+        "5\r\nhelloXX0\r\n\r\n",
         "\r\n",
         " 5\r\nhello\r\n",
         "0x5\r\nhello\r\n",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from tests.plugins.loopback_servers import OK, SECONDS, Server, Wire, answering,
 
 from evalwright.errors import SandboxError
 from evalwright.interfaces import Deadline
+from evalwright.testing import soon
 from evalwright_plugins.network import EgressProxy, ProxyLimits, proxy_environment
 
 Require = Callable[[str], None]
@@ -254,13 +257,16 @@ def test_answer_that_cannot_be_read_is_a_bad_gateway_and_on_record(response: byt
     assert proxy.record()[0]["reason"]
 
 
-def test_response_that_breaks_off_is_not_completed_for_the_client() -> None:
-    response = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n"
-    with serving(answering(response)) as server, proxying(server.host) as (_, port), dial(port) as client:
+@pytest.mark.parametrize("framing", ["Transfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n", "Content-Length: 9\r\n\r\nfirst"])
+def test_response_that_breaks_off_is_not_completed_for_the_client(framing: str) -> None:
+    response = f"HTTP/1.1 200 OK\r\n{framing}".encode()
+    with serving(answering(response)) as server, proxying(server.host) as (proxy, port), dial(port) as client:
         client.send(get(server.host))
         answer = client.rest()
 
     assert not answer.endswith(b"0\r\n\r\n")
+    assert answer.count(b"HTTP/1.1 ") <= 1
+    assert proxy.record()[0]["reason"]
 
 
 def test_host_that_nobody_listens_on_is_a_bad_gateway_and_on_record() -> None:
@@ -397,14 +403,56 @@ def test_listener_that_is_stopped_takes_no_more_connections() -> None:
     stop()
 
     def refused() -> bool:
-        try:
-            dial(port).socket.close()
-        except ConnectionRefusedError:
-            return True
-        return False
+        with socket.socket() as client:
+            return client.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED
 
     assert any(refused() for _ in range(10_000))
     proxy.close(Deadline.after(SECONDS))
+
+
+@contextlib.contextmanager
+def no_more_descriptors() -> Generator[None]:
+    """Let this process open nothing more until the end of the block."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.ExitStack() as free:
+        highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+        while (filler := os.open("/dev/null", os.O_RDONLY)) < highest:
+            free.callback(os.close, filler)
+        free.callback(os.close, filler)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (filler + 1, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_connection_that_finds_no_descriptor_free_is_served_later() -> None:
+    with serving(answering()) as server, proxying(server.host) as (proxy, port), Wire(socket.socket()) as client:
+        with dial(port) as first:
+            first.send(get(server.host))
+            first.head()
+        with no_more_descriptors():
+            client.socket.connect(("127.0.0.1", port))
+            assert soon(lambda: not proxy._server._listeners)
+        client.send(get(server.host))
+        assert client.head().startswith(b"HTTP/1.1 200 ")
+
+
+def test_proxy_that_finds_no_descriptor_free_says_so_and_closes_what_it_was_given() -> None:
+    script = (
+        "import resource, socket\n"
+        "from evalwright.errors import SandboxError\n"
+        "from evalwright_plugins.network import EgressProxy\n"
+        "proxy, listener = EgressProxy(['127.0.0.1']), socket.create_server(('127.0.0.1', 0))\n"
+        "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (listener.fileno() + 1, hard))\n"
+        "try: proxy.serve(listener)\n"
+        "except SandboxError as error: print(error, listener.fileno())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=SECONDS)
+
+    assert "cannot start: [Errno 24] Too many open files" in done.stdout, done.stderr
+    assert done.stdout.endswith(" -1\n")
 
 
 def test_close_ends_open_tunnels_and_leaves_no_thread_and_no_socket() -> None:

@@ -40,6 +40,7 @@ class ConnectionServer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._stop: asyncio.Event | None = None
+        self._failure = ""
         self._closed = False
 
     def serve(self, listener: socket.socket, talk: Talk) -> Callable[[], None]:
@@ -71,11 +72,18 @@ class ConnectionServer:
             adopted.setblocking(False)
             self._sockets.add(adopted)
             if self._thread is None:
-                started = threading.Event()
-                self._thread = threading.Thread(target=self._run, args=(started,), name=self._name, daemon=True)
-                self._thread.start()
-                started.wait()
+                self._start()
             self._call(then, adopted, talk)
+
+    def _start(self) -> None:
+        """Start the thread and wait for its loop, which needs some descriptors."""
+        started = threading.Event()
+        thread = threading.Thread(target=self._run, args=(started,), name=self._name, daemon=True)
+        thread.start()
+        started.wait()
+        if self._loop is None:
+            raise SandboxError(f"{self._name!r} cannot start: {self._failure}", hint="raise the limit of open files")
+        self._thread = thread
 
     def _call(self, function: Callable[..., None], *arguments: Any) -> None:
         """Let the thread call a function, unless it has ended."""
@@ -91,9 +99,16 @@ class ConnectionServer:
             for listener in self._listeners:
                 self._loop.remove_reader(listener)
 
-        asyncio.run(until_stopped())
-        for adopted in self._sockets:
-            adopted.close()
+        running = until_stopped()
+        try:
+            asyncio.run(running)
+        except OSError as error:
+            self._failure = str(error)
+            running.close()
+        finally:
+            while self._sockets:
+                self._sockets.pop().close()
+            started.set()
 
     def _listen(self, listener: socket.socket, talk: Talk) -> None:
         self._listeners.add(listener)

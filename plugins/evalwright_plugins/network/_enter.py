@@ -11,6 +11,7 @@ Standard library only. Every failure is one line on stderr and exit status 125.
 import ctypes
 import fcntl
 import os
+import signal
 import socket
 import struct
 import sys
@@ -40,10 +41,11 @@ def main(words: list[str]) -> NoReturn:
     try:
         path, user, ports, command = arguments(words)
         become(user)
+        isolate()
+        raise_loopback()
+        listeners = [listen(port) for port in ports]
         with connect(path) as control:
-            isolate()
-            raise_loopback()
-            hand_over(control, [listen(port) for port in ports])
+            hand_over(control, listeners)
         execute(command)
     except Failure as failure:
         os.write(2, f"evalwright network: {failure}\n".encode("utf-8", "replace"))
@@ -136,8 +138,17 @@ def hand_over(control: socket.socket, listeners: list[socket.socket]) -> None:
 
 
 def execute(command: list[str]) -> NoReturn:
-    """Become the command. No descriptor of this program survives that: Python's are closed by it."""
+    """Become the command, with the signals and the environment that this program was started with.
+
+    Python ignores two signals and may add ``LC_CTYPE``; its own descriptors are closed by the execution itself.
+    """
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
     try:
+        with open("/proc/self/environ", "rb") as file:
+            given = {entry.partition(b"=")[0] for entry in file.read().split(b"\0")}
+        if b"LC_CTYPE" not in given:
+            os.environ.pop("LC_CTYPE", None)
         os.execvp(command[0], command)
     except (OSError, ValueError) as error:
         raise Failure(f"cannot execute {command[0]}: {getattr(error, 'strerror', None) or error}") from error

@@ -187,7 +187,7 @@ async def _line(reader: asyncio.StreamReader, limit: int, what: str, *, may_end:
         raise Malformed(f"{what} is too long", 431) from error
     if len(line) > limit:
         raise Malformed(f"{what} is too long", 431)
-    if not line.endswith(b"\r\n") or b"\r" in line[:-2]:
+    if not line.endswith(b"\r\n"):
         raise Malformed(f"{what} does not end in CR LF")
     return line[:-2].decode("latin-1")
 
