@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -14,12 +16,20 @@ from evalwright.interfaces import Command, Deadline, Host, LocalSession, Sandbox
 from evalwright.model import Completed, Output
 from evalwright.processes import Supervisor
 
-BASE = ["--unshare-ipc", "--unshare-uts", "--unshare-net", "--die-with-parent", "--tmpfs", "/", "--dev", "/dev", "--tmpfs", "/tmp"]
-SYSTEM = ["--ro-bind", "/usr", "/usr"]
-SYSTEM += [word for name in ("bin", "lib", "lib64", "sbin") for word in ("--symlink", f"usr/{name}", f"/{name}")]
-BUSYBOX = ["--ro-bind", "/usr/bin/busybox", "/bin/busybox"]
-APPLETS = "sh find grep sort sed tr date dirname env gzip awk ls sleep test printf"
-BUSYBOX += [word for name in APPLETS.split() for word in ("--symlink", "busybox", f"/bin/{name}")]
+BASE = [
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-net",
+    "--die-with-parent",
+    "--tmpfs",
+    "/",
+    "--dev",
+    "/dev",
+    "--tmpfs",
+    "/tmp",
+]
+APPLETS = "sh find grep sort sed tr date dirname env gzip awk ls sleep test printf true"
+PYTHON = ("bin", "lib64", "local/bin", "local/lib", "lib/python3*", "lib/*-linux-gnu")
 
 
 def planted(*names: str) -> Iterator[Path]:
@@ -33,6 +43,27 @@ def neighbours(request: SandboxRequest, name: str) -> Iterator[Path]:
     """Yield the directories of that name of other trials."""
     own = request.workspace.parent
     return (place for place in own.parent.glob(f"*/{name}") if place.parent != own)
+
+
+def links(targets: Mapping[str, str]) -> list[str]:
+    """Return the words that make symbolic links."""
+    return [word for path, target in targets.items() for word in ("--symlink", target, path)]
+
+
+def programs(usr: str) -> list[str]:
+    """Return the words that mount programs: all of ``/usr``, what Python needs of it, or busybox alone."""
+    merged = links({f"/{name}": f"usr/{name}" for name in ("bin", "lib", "lib64", "sbin")})
+    if usr == "whole":
+        return ["--ro-bind", "/usr", "/usr", *merged]
+    if usr == "python":
+        places = [str(place) for name in PYTHON for place in Path("/usr").glob(name)]
+        return [*(word for place in places for word in ("--ro-bind", place, place)), *merged]
+    return [
+        "--ro-bind",
+        str(shutil.which("busybox")),
+        "/bin/busybox",
+        *links({f"/bin/{n}": "busybox" for n in APPLETS.split()}),
+    ]
 
 
 MOUNTS: Mapping[str, Callable[[SandboxRequest], Iterator[Path]]] = {
@@ -52,7 +83,7 @@ MOUNTS: Mapping[str, Callable[[SandboxRequest], Iterator[Path]]] = {
 
 
 class BubbleConfig(BaseModel):
-    """``leaks`` names mounts, ``environment``, ``descriptors``, ``processes``, ``caller`` (its rights); ``bare`` has no Python.
+    """``leaks`` names mounts, ``environment``, ``descriptors``, ``processes``, ``caller`` (its rights).
 
     ``mute`` runs the spy without its script, ``blind`` shows it another workspace.
     """
@@ -60,13 +91,13 @@ class BubbleConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     leaks: list[str] = []
-    bare: bool = False
+    usr: Literal["whole", "python", "busybox"] = "python"
     mute: bool = False
     blind: bool = False
 
 
 class Bubble(Sandbox[BubbleConfig]):
-    """Mounts ``/usr``, workspace and exchange, and nothing else."""
+    """Mounts programs, workspace and exchange, and nothing else."""
 
     api = "sandbox/1.0"
     Config = BubbleConfig
@@ -116,7 +147,7 @@ class BubbleSession(LocalSession):
     def _arguments(self) -> list[str]:
         config, request = self._config, self.request
         workspace = request.workspace.parent / "t" if config.blind else request.workspace
-        words = [*BASE, *(BUSYBOX if config.bare else SYSTEM)]
+        words = [*BASE, *programs(config.usr)]
         words += ["--ro-bind", "/proc", "/proc"] if "processes" in config.leaks else ["--unshare-pid", "--proc", "/proc"]
         words += ["--bind", str(workspace), "/workspace", "--bind", str(request.exchange), "/exchange"]
         words += ["--cap-add", "ALL"] if "caller" in config.leaks else ["--cap-drop", "ALL"]
