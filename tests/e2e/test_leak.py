@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -124,8 +126,6 @@ def repository(project: Project, require: Require) -> Path:
 
 def sandbox_of(project: Project, table: Mapping[str, Any]) -> None:
     """Give the suite ``demo`` another sandbox."""
-    import json
-
     file = project.path / "evals" / "suites" / "demo" / "suite.json"
     file.write_text(json.dumps(json.loads(file.read_bytes()) | {"sandbox": table}))
 
@@ -219,6 +219,19 @@ def test_nothing_stays_behind(project: Project, require: Require) -> None:
     leaky = leak(project, "--sandbox", BUBBLE)
 
     assert leaky.exit_code == 0
+    assert tree(project.path) == before
+
+
+def test_suite_of_another_place_and_form_needs_no_project(project: Project, require: Require) -> None:
+    require("bwrap")
+    suite = project.suite(native=False, cases=[CASE], scorers=[{"name": "exact"}])
+    suite.rename(project.path / "mine")
+    shutil.rmtree(project.path / "evals")
+    before = tree(project.path)
+
+    answer = project.call("audit", "./mine", "--leak", "--sandbox", BUBBLE, timeout=60)
+
+    assert (answer.data["leak"]["hits"], answer.data["leak"]["complete"]) == ([], True)
     assert tree(project.path) == before
 
 

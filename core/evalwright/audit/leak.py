@@ -44,16 +44,13 @@ def leak_test(request: RunRequest, *, seconds: float, stop: Stop) -> Record:
     case = select_cases(suite, request.selection)[0]
     with _private_place(request.layout.evals) as root:
         planted = Planted(root, new_codes())
-        planted.plant(suite, case, seconds=seconds, since=time.time() - CLOCK_SLACK_SECONDS)
+        places = planted.plant(suite, case, seconds=seconds, since=time.time() - CLOCK_SLACK_SECONDS)
         done = _run(planted, request, seconds, stop)
         if stop.requested:
             raise Interrupted("Stopped. Nothing of the leak test is kept.", hint="start it again")
         found = _result(planted, done)
         sandbox = read_object(planted.run.run_json)["execution"]["sandbox"]
-        history = any(planted.suite.rglob(".git"))
     capabilities = request.checked.registry.load("sandbox", sandbox).cls.capabilities
-    planted_places = [place for place in planted.codes if not place.startswith("control-")]
-    places = ["suite", *(place for place in planted_places if history or place != "history")]
     return {"sandbox": sandbox, "promised": "gold-isolated" in capabilities, "places": places, **found}
 
 

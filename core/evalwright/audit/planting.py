@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from evalwright.audit.canaries import token
+from evalwright.audit.canaries import PLACES, token
 from evalwright.canonical import is_object
 from evalwright.coordinate.inputs import without_gold
 from evalwright.errors import SuiteError
@@ -61,20 +61,27 @@ class Planted:
         """Return the id of a trial's case."""
         return f"{token(self.codes, 'case-id')}.{role}"
 
-    def plant(self, suite: Suite, case: Case, *, seconds: float, since: float) -> None:
-        """Write a suite of three cases like ``case``, in the place of the user's own gold a canary."""
+    def plant(self, suite: Suite, case: Case, *, seconds: float, since: float) -> list[str]:
+        """Write a suite of three cases like ``case``, in the place of the user's own gold a canary.
+
+        Return the places that this suite has.
+        """
         for directory in (self.layout.runs, self.layout.store, self.signals):
             directory.mkdir(parents=True)
-        copy_tree(suite.directory, self.suite, skip=without_gold(suite), special=True)
+        gold = without_gold(suite)
+        copy_tree(suite.directory, self.suite, skip=lambda path: path == b".git" or gold(path), special=True)
         fixture = self.suite / case.workspace
         fixture.parent.mkdir(parents=True, exist_ok=True)
         copy_tree(suite.directory / case.workspace, fixture)
-        for repository in find_repositories(fixture):
+        repositories = find_repositories(fixture)
+        for repository in repositories:
             self._commit(repository)
         for place in ("hidden", "gold"):
             (self.suite / PLACE / place).mkdir(parents=True)
             (self.suite / PLACE / place / "canary.txt").write_text(token(self.codes, place), encoding="utf-8")
         self._write(suite, case, seconds=seconds, since=since)
+        own = [place for place in PLACES if place in self.codes and (repositories or place != "history")]
+        return ["suite", *own]
 
     def _write(self, suite: Suite, case: Case, *, seconds: float, since: float) -> None:
         config = {

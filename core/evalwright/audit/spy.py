@@ -8,10 +8,9 @@ whole one. It prints lines of words separated by tabs: ``hit PLACE CODE HOW PATH
 from __future__ import annotations
 
 import base64
-import bz2
 import contextlib
 import hashlib
-import lzma
+import importlib
 import os
 import re
 import stat
@@ -29,6 +28,11 @@ TOKEN = re.compile(rb"CANARY-([a-z-]+)-([0-9a-f]{16})")
 BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{0,400}")
 HEX = re.compile(rb"(?:[0-9A-Fa-f]{2}){0,300}")
 ZLIB = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
+PACKERS: dict[bytes, tuple[str, str, tuple[int, ...]]] = {
+    b"\x1f\x8b": ("zlib", "decompressobj", (31,)),
+    b"BZh": ("bz2", "BZ2Decompressor", ()),
+    b"\xfd7zXZ": ("lzma", "LZMADecompressor", ()),
+}
 PSEUDO = {"proc", "sysfs", "cgroup", "cgroup2", "devpts", "debugfs", "tracefs", "securityfs", "pstore", "bpf", "configfs"}
 LAST = {b"usr", b"lib", b"lib32", b"lib64", b"libx32", b"bin", b"sbin", b"boot", b"nix", b"snap"}
 CHUNK_BYTES = 1 << 20
@@ -54,7 +58,10 @@ def encoded_marks() -> list[tuple[str, bytes, int]]:
 
 
 class Spy:
-    """One search. ``since`` is the time before which no canary existed; ``known`` maps sizes to digests of gold files."""
+    """One search. ``since`` is the time before which no canary existed; ``known`` maps sizes to digests of gold files.
+
+    ``cut`` tells that something was left out for its size or for the time.
+    """
 
     def __init__(self, seconds: float, since: float, known: dict[int, set[str]]) -> None:
         self.started = time.monotonic()
@@ -69,6 +76,7 @@ class Spy:
         self.large: list[bytes] = []
         self.files = 0
         self.bytes = 0
+        self.cut = False
 
     def pause(self) -> None:
         """Raise ``TimeUp`` when no time is left."""
@@ -138,6 +146,7 @@ class Spy:
         if not old:
             for how, data in unpacked(path, head):
                 self.pause()
+                self.cut = self.cut or len(data) >= UNPACKED_BYTES
                 self.text(data, path, how)
 
     def tree(self, root: bytes) -> None:
@@ -238,12 +247,11 @@ def decoded(encoding: str, data: bytes, start: int) -> bytes:
 
 def unpacked(path: bytes, head: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield what a file holds in compressed form: gzip, bzip2, xz, zip, and zlib streams as git keeps them."""
-    streams: dict[bytes, Any] = {b"\x1f\x8b": lambda: zlib.decompressobj(31), b"BZh": bz2.BZ2Decompressor}
-    streams[b"\xfd7zXZ"] = lzma.LZMADecompressor
-    for magic, decompressor in streams.items():
+    for magic, (module, name, arguments) in PACKERS.items():
         if head.startswith(magic):
             with contextlib.suppress(Exception):
-                yield "compressed", decompressor().decompress(start_of(path), UNPACKED_BYTES)
+                decompressor = getattr(importlib.import_module(module), name)(*arguments)
+                yield "compressed", decompressor.decompress(start_of(path), UNPACKED_BYTES)
     if head.startswith(b"PK\x03\x04"):
         with contextlib.suppress(Exception), zipfile.ZipFile(os.fsdecode(path)) as archive:
             for name in archive.namelist():
@@ -334,9 +342,8 @@ def main(settings: dict[str, Any]) -> None:
             since = min(since, os.stat(place).st_ctime - 60)
     known = {int(size): set(digests) for size, digests in settings["known"].items()}
     spy = Spy(settings["seconds"], since, known)
-    complete = True
     try:
         spy.everywhere(likely_places(workspace, exchange))
     except TimeUp:
-        complete = False
-    say("done", str(spy.files), str(spy.bytes), f"{time.monotonic() - spy.started:.3f}", str(int(complete)))
+        spy.cut = True
+    say("done", str(spy.files), str(spy.bytes), f"{time.monotonic() - spy.started:.3f}", str(int(not spy.cut)))
