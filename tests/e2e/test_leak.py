@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Require = Callable[[str], None]
 BUBBLE = f"{Path(__file__).parent.parent / 'audit' / 'bubble.py'}:Bubble"
 ISOLATED: Mapping[str, dict[str, Any]] = {
-    "test bubble": {"use": BUBBLE, "usr": "whole"},
+    "test bubble": {"use": BUBBLE},
 }
 """Sandboxes that promise ``gold-isolated``: each must come out clean."""
 ANSWER = "the right answer, long enough to be told from any other file of this machine"
@@ -53,7 +53,7 @@ def tree(root: Path) -> set[str]:
 def test_isolated_sandbox_is_clean(project: Project, require: Require, name: str) -> None:
     require("bwrap")
 
-    answer = leak(project, table=ISOLATED[name])
+    answer = leak(project, "--seconds", "100", table=ISOLATED[name])
 
     result = answer.data["leak"]
     assert result["hits"] == []

@@ -21,7 +21,7 @@ from evalwright.errors import Interrupted, SandboxError, UsageError
 from evalwright.interfaces import Command
 from evalwright.model import Completed
 from evalwright.processes import Supervisor
-from evalwright.rundir import read_object
+from evalwright.rundir import disk_errors, read_object
 from evalwright.workspace import clear_abandoned, owned_name, remove_tree
 
 __all__ = ["DEFAULT_SECONDS", "leak_test"]
@@ -44,7 +44,8 @@ def leak_test(request: RunRequest, *, seconds: float, stop: Stop) -> Record:
     case = select_cases(suite, request.selection)[0]
     with _private_place(request.layout.evals) as root:
         planted = Planted(root, new_codes())
-        places = planted.plant(suite, case, seconds=seconds, since=time.time() - CLOCK_SLACK_SECONDS)
+        with disk_errors(root):
+            places = planted.plant(suite, case, seconds=seconds, since=time.time() - CLOCK_SLACK_SECONDS)
         done = _run(planted, request, seconds, stop)
         if stop.requested:
             raise Interrupted("Stopped. Nothing of the leak test is kept.", hint="start it again")
@@ -61,9 +62,8 @@ def _private_place(evals: Path) -> Generator[Path]:
     family = home / FAMILY
     root = family / f"{owned_name()}-{secrets.token_hex(4)}"
     try:
-        family.mkdir(exist_ok=True)
         clear_abandoned(family)
-        root.mkdir()
+        root.mkdir(parents=True)
     except OSError as error:
         raise UsageError(
             f"the leak test writes a private project beside your suites: {error}", hint=f"make {home} writable"

@@ -110,9 +110,9 @@ class Planted:
         (self.root / "known.json").write_text(json.dumps(known), encoding="utf-8")
 
     def _case(self, case: Case, role: str) -> dict[str, Any]:
-        kept = {key: case.record[key] for key in ("workspace", "diff", "sandbox") if key in case.record}
+        kept = {"workspace": case.workspace, "diff": case.diff, "sandbox": case.record.get("sandbox")}
         return {
-            **kept,
+            **{key: value for key, value in kept.items() if value},
             "id": self.case_id(role),
             "task": role,
             "expect": {"canary": token(self.codes, "expect")},

@@ -72,7 +72,7 @@ class Spy:
         self.hits: set[tuple[str, str, str, str]] = set()
         self.read: set[tuple[int, int]] = set()
         self.walked: set[bytes] = set()
-        self.pseudo: set[bytes] = {b"/proc", b"/sys"}
+        self.pseudo: set[int] = set()
         self.large: list[bytes] = []
         self.files = 0
         self.bytes = 0
@@ -156,7 +156,7 @@ class Spy:
             self.pause()
             directory = waiting.pop()
             inner = directory.startswith(b"/proc/") and directory.endswith((b"/proc", b"/sys"))
-            if directory in self.walked or directory in self.pseudo or inner:
+            if directory in self.walked or inner:
                 continue
             self.walked.add(directory)
             with contextlib.suppress(OSError), os.scandir(directory) as found:
@@ -168,6 +168,8 @@ class Spy:
         """Read one entry of a directory; return it if it is a directory itself."""
         with contextlib.suppress(OSError):
             status = entry.stat(follow_symlinks=False)
+            if status.st_dev in self.pseudo:
+                return []
             if stat.S_ISDIR(status.st_mode):
                 return [entry.path]
             if stat.S_ISREG(status.st_mode):
@@ -210,6 +212,8 @@ class Spy:
             status = os.stat(path)
             name = os.readlink(path)
             self.text(name, path, "link")
+            if status.st_dev in self.pseudo:
+                return []
             if stat.S_ISREG(status.st_mode):
                 self.file(path, status)
             elif stat.S_ISDIR(status.st_mode):
@@ -218,20 +222,26 @@ class Spy:
 
     def everywhere(self, likely: Iterable[bytes]) -> None:
         """Search the whole place, the likely directories first and the system's own ones last."""
-        for line in start_of(b"/proc/self/mountinfo").decode("utf-8", "replace").splitlines():
-            words = line.split(" ")
-            if "-" in words and words[words.index("-") + 1] in PSEUDO:
-                self.pseudo.add(words[4].encode())
+        self.pseudo = pseudo_devices()
         self.own()
         likely = list(likely)
         for place in [*likely[:2], *self.processes(), *likely[2:]]:
             self.tree(place)
-        for name in sorted(listed(b"/"), key=lambda name: (name in LAST, name)):
+        names = sorted(set(listed(b"/")) - {b"proc", b"sys"}, key=lambda name: (name in LAST, name))
+        for name in names:
             self.tree(b"/" + name)
         self.tree(b"/")
         for path in self.large:
             with contextlib.suppress(OSError):
                 self.file(path, os.stat(path))
+
+
+def pseudo_devices() -> set[int]:
+    """Return the devices of file systems whose files are no files: the kernel's own."""
+    mounts = [line.split(b" ") for line in start_of(b"/proc/self/mountinfo").splitlines()]
+    points = [words[4] for words in mounts if b"-" in words and words[words.index(b"-") + 1].decode() in PSEUDO]
+    found = {device for device, _ in filter(None, map(identity, [b"/proc", b"/sys", *points]))}
+    return found - {device for device, _ in filter(None, [identity(b"/")])}
 
 
 def decoded(encoding: str, data: bytes, start: int) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from evalwright.audit import DEFAULT_SECONDS, audit_suite, audit_text, leak_test, leak_text
 from evalwright.audit.audit import BLOCKING
 from evalwright.cli.dispatch import Session
@@ -40,7 +42,9 @@ def answer(session: Session) -> Reply:
     cannot = any(problem["kind"] in BLOCKING for problem in data["problems"])
     text = audit_text(data)
     if options.leak:
-        leak = data["leak"] = leak_test(request, seconds=options.seconds or DEFAULT_SECONDS, stop=stop)
+        seconds = options.seconds or DEFAULT_SECONDS
+        sys.stderr.write(f"leak: a spy searches for at most {seconds:g} s\n")
+        leak = data["leak"] = leak_test(request, seconds=seconds, stop=stop)
         cannot = cannot or bool(leak["hits"])
         text += leak_text(leak)
         if not leak["complete"]:
