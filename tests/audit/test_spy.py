@@ -166,13 +166,33 @@ def test_search_ends_when_the_time_is_up_and_says_so(tmp_path: Path, capfdbinary
     assert (last[0], last[4]) == (b"done", b"0")
 
 
-def test_content_too_large_to_unpack_makes_the_search_incomplete(tmp_path: Path) -> None:
-    (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(spy.UNPACKED_BYTES + 1), 1))
+LARGE: dict[str, bytes] = {
+    "grows": gzip.compress(bytes(spy.UNPACKED_BYTES + 1), 1),
+    "is large itself": gzip.compress(b"") + bytes(spy.UNPACKED_BYTES),
+    "large pack": pack(b"a") + bytes(spy.UNPACKED_BYTES),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_content_too_large_to_unpack_makes_the_search_incomplete(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_bytes(LARGE[name])
     one = Spy(60.0, 0.0, {})
 
     one.tree(os.fsencode(tmp_path))
+    one.put_off()
 
     assert one.cut
+
+
+def test_large_file_is_read_last(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(bytes(spy.LARGE_BYTES + 1) + CANARY)
+    one = Spy(60.0, 0.0, {})
+
+    one.tree(os.fsencode(tmp_path))
+    before = set(one.hits)
+    one.put_off()
+
+    assert (before, len(one.hits), one.cut) == (set(), 1, False)
 
 
 def test_what_the_spy_carries_is_no_find(tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ PSEUDO = {"proc", "sysfs", "cgroup", "cgroup2", "devpts", "debugfs", "tracefs", 
 LAST = {b"usr", b"lib", b"lib32", b"lib64", b"libx32", b"bin", b"sbin", b"boot", b"nix", b"snap"}
 CHUNK_BYTES = 1 << 20
 OVERLAP_BYTES = 512
-LARGE_BYTES = 32 << 20
-UNPACKED_BYTES = 64 << 20
+LARGE_BYTES = 16 << 20
+UNPACKED_BYTES = 16 << 20
 MAX_HITS = 1000
 EPOCH_OF_REAL_TIMES = 10**9
 
@@ -129,6 +129,7 @@ class Spy:
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             sha256 = hashlib.sha256()
             head = tail = b""
+            size = os.fstat(descriptor).st_size
             while True:
                 self.pause()
                 chunk = file.read(CHUNK_BYTES)
@@ -146,7 +147,7 @@ class Spy:
         if not old:
             for how, data in unpacked(path, head):
                 self.pause()
-                self.cut = self.cut or len(data) >= UNPACKED_BYTES
+                self.cut = self.cut or max(len(data), size) >= UNPACKED_BYTES
                 self.text(data, path, how)
 
     def tree(self, root: bytes) -> None:
@@ -231,6 +232,10 @@ class Spy:
         for name in names:
             self.tree(b"/" + name)
         self.tree(b"/")
+        self.put_off()
+
+    def put_off(self) -> None:
+        """Read the large files, which waited until all others were read."""
         for path in self.large:
             with contextlib.suppress(OSError):
                 self.file(path, os.stat(path))
