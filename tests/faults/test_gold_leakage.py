@@ -137,6 +137,18 @@ def test_uncommitted_and_staged_changes_of_a_fixture_arrive_in_the_working_tree(
     assert "a.txt | 2 +-" in said(project)
 
 
+def test_repository_of_a_suite_that_is_named_by_a_relative_path_works_in_the_workspace(
+    project: Project, shell_runner: Shell, repository: Path
+) -> None:
+    suite_on(repository, shell_runner("git log --oneline; git status --short; echo status=$?"))
+
+    answer = project.call("run", "demo", "--run-id", "r")
+
+    assert answer.exit_code == 0
+    assert "base" in said(project)
+    assert "status=0" in said(project)
+
+
 def test_shallow_clone_works_in_the_workspace(project: Project, shell_runner: Shell, repository: Path, tmp_path: Path) -> None:
     origin = tmp_path / "origin"
     repository.rename(origin)

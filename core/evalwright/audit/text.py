@@ -1,13 +1,16 @@
-"""The audit for people: the answer first, then each case to mend."""
+"""The audit for people: the answer first, then each case to mend, then what an agent could have read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalwright.audit.audit import BLOCKING
+from evalwright.audit.canaries import PLACES
 
-__all__ = ["audit_text"]
+__all__ = ["audit_text", "leak_text"]
+
+SHOWN_PATHS = 3
 
 
 def audit_text(data: Mapping[str, Any]) -> str:
@@ -32,3 +35,42 @@ def audit_text(data: Mapping[str, Any]) -> str:
     if gold["cases"] < total:
         parts.append(f"{total - gold['cases']} cases have no gold")
     return "\n".join([*lines, f"  {' · '.join(parts)}"]) + "\n"
+
+
+def leak_text(leak: Mapping[str, Any]) -> str:
+    """Return the result of the leak test as plain lines: clean, or where gold can be read and what to do."""
+    where = f"in the sandbox {leak['sandbox']} ({leak['isolation']})"
+    searched = leak["searched"]
+    paths = _by_place(leak["hits"])
+    if paths:
+        count = len(paths)
+        lines = [f"leak: an agent {where} can reach gold in {count} place{'s' if count != 1 else ''}."]
+    elif leak["complete"]:
+        lines = [f"leak: clean. A spy {where} found none of the canaries in {len(leak['places'])} places."]
+    else:
+        lines = [f"leak: nothing found so far {where}, but not everything was searched."]
+    for place, found in paths.items():
+        lines.append(f"  ✗ {place}: {PLACES[place]}")
+        lines += [f"      {path}" + (f"  ({how})" if how != "plain" else "") for path, how in found[:SHOWN_PATHS]]
+        lines += [f"      and {len(found) - SHOWN_PATHS} more"] if len(found) > SHOWN_PATHS else []
+    size = searched["bytes"] / 1e6
+    lines.append(f"  searched {searched['files']:,} files, read {size:,.1f} MB in {searched['seconds']:.1f} s by {leak['spy']}")
+    if not leak["complete"]:
+        more = "python3 inside the sandbox" if leak["spy"] == "sh" else "a longer time with --seconds"
+        lines.append(f"  The search is not complete; {more} lets it reach further.")
+    if paths:
+        lines.append(f"  {_cure(leak)}")
+    return "\n".join(lines) + "\n"
+
+
+def _by_place(hits: Sequence[Mapping[str, str]]) -> dict[str, list[tuple[str, str]]]:
+    found: dict[str, list[tuple[str, str]]] = {}
+    for hit in hits:
+        found.setdefault(hit["place"], []).append((hit["path"], hit["how"]))
+    return found
+
+
+def _cure(leak: Mapping[str, Any]) -> str:
+    if leak["promised"]:
+        return f"The sandbox {leak['sandbox']} promises gold-isolated and breaks it: correct its configuration, or report it."
+    return f"The sandbox {leak['sandbox']} does not hide files. Choose one that is gold-isolated: evalwright doctor"

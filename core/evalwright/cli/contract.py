@@ -124,6 +124,8 @@ VERBS: dict[str, Verb] = {
             SANDBOX,
             Flag("--repeats", "count", "repeats of the gold, to find flaky cases", metavar="N"),
             Flag("--require-gold", "flag", "a case without gold is a problem"),
+            Flag("--leak", "flag", "plant canaries and let a spy in the sandbox search for them; exit 6 when it finds gold"),
+            Flag("--seconds", "seconds", "with --leak: how long the spy may search (default: 60)", metavar="S"),
             *SELECTION,
         ),
         (0, 1, 2, 3, 6),
@@ -252,6 +254,7 @@ FEATURES = (
     "sealed_artifacts",
     "plugins",
     "audit",
+    "leak_test",
 )
 
 
@@ -320,6 +323,7 @@ CODES: dict[str, dict[str, Any]] = {
     "W_TRIAL_REDONE": _code("warning", None, "run", None),
     "W_PLUGIN_BROKEN": _code("warning", None, "any", None),
     "W_SANDBOX_LEFT": _code("warning", None, "run", None),
+    "W_LEAK_SEARCH_INCOMPLETE": _code("warning", None, "audit", None),
     "W_SUITE_SHADOWED": _code("warning", None, "validate run plan audit", None),
 }
 

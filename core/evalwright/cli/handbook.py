@@ -13,6 +13,7 @@ HANDBOOK = """# Evalwright: handbook for agents
     evalwright init --json                  a sample suite in evals/
     evalwright validate NAME --json         all problems of a suite at once, nothing is executed
     evalwright audit NAME --json            can the suite tell good from bad?
+    evalwright audit NAME --leak --json     can the agent reach the answers?
     evalwright run NAME --json              run it; data.run_id names the run
     evalwright report RUN --format json     verdicts with reasons, recomputed from sealed artifacts
     evalwright explain RUN CASE --json      one trial hop by hop

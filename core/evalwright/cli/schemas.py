@@ -30,6 +30,17 @@ PROGRESS = _object("case_count terminal pending", case_count=COUNT, terminal=COU
 ACTION = _object("command rationale", command=TEXT, rationale=TEXT)
 CASES = _records(id=TEXT, status=TEXT, ok=FLAG)
 TOTALS = _object("pass fail error unscored", **dict.fromkeys(("pass", "fail", "error", "unscored"), COUNT))
+LEAK = _object(
+    "sandbox isolation promised spy places hits searched complete",
+    sandbox=TEXT,
+    isolation=TEXT,
+    promised=FLAG,
+    spy={"enum": ["python3", "sh"]},
+    places=TEXTS,
+    hits=_records(place=TEXT, path=TEXT, how=TEXT),
+    searched=_object("files bytes seconds", files=COUNT, bytes=COUNT, seconds={"type": "number", "minimum": 0}),
+    complete=FLAG,
+)
 
 ENVELOPE = _object(
     "ok tool_version data meta warnings commands errors",
@@ -116,7 +127,15 @@ SCHEMAS: dict[str, Schema] = {
         artifacts=COUNT,
         first_damage={"type": ["object", "null"]},
     ),
-    "audit": _object("suite case_count noop gold problems", suite=TEXT, case_count=COUNT, noop=TOTALS, gold=TOTALS),
+    "audit": _object(
+        "suite case_count noop gold problems",
+        suite=TEXT,
+        case_count=COUNT,
+        noop=TOTALS,
+        gold=TOTALS,
+        problems=OBJECTS,
+        leak=LEAK,
+    ),
     "jobs": _object("", runs=OBJECTS, count=COUNT, run_id=TEXT, state=TEXT, confirmed=FLAG, candidates=OBJECT, removed=OBJECT),
     "suite": _object("suite suite_dir created files", suite=TEXT, suite_dir=TEXT, created=FLAG, files=TEXTS),
     "case": _object("suite", suite=TEXT, id=TEXT, created=FLAG, case=OBJECT, added=OBJECTS, counts=COUNTS),

@@ -46,6 +46,7 @@ def _repositories(root: Path) -> Iterator[Path]:
 
 
 def _transplant(supervisor: Supervisor, source: Path, target: Path) -> None:
+    source, target = source.resolve(), target.resolve()
     head = _git(supervisor, source, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", failing_is_fine=True)
     branch = _git(supervisor, source, "symbolic-ref", "--quiet", "HEAD", failing_is_fine=True)
     git = target / ".git"

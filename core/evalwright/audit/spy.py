@@ -1,0 +1,364 @@
+"""The spy of the leak test: it reads whatever the place lets it read, and says where it met a canary.
+
+The file stands alone, so that it can be given to any Python from 3.7 on in any sandbox. It knows how a canary begins and no
+whole one. It prints lines of words separated by tabs: ``hit PLACE CODE HOW PATH`` for each find, at last
+``done FILES BYTES SECONDS COMPLETE``. Without that last line it did not finish, whatever the reason.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import importlib
+import os
+import re
+import stat
+import sys
+import time
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+__all__ = ["main"]
+
+MARK = b"EVALWRIGHT" + b"-CANARY-"
+TOKEN = re.compile(rb"CANARY-([a-z-]+)-([0-9a-f]{16})")
+BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{0,400}")
+HEX = re.compile(rb"(?:[0-9A-Fa-f]{2}){0,300}")
+ZLIB = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
+PACKERS: dict[bytes, tuple[str, str, tuple[int, ...]]] = {
+    b"\x1f\x8b": ("zlib", "decompressobj", (31,)),
+    b"BZh": ("bz2", "BZ2Decompressor", ()),
+    b"\xfd7zXZ": ("lzma", "LZMADecompressor", ()),
+}
+PSEUDO = {"proc", "sysfs", "cgroup", "cgroup2", "devpts", "debugfs", "tracefs", "securityfs", "pstore", "bpf", "configfs"}
+LAST = {b"usr", b"lib", b"lib32", b"lib64", b"libx32", b"bin", b"sbin", b"boot", b"nix", b"snap"}
+CHUNK_BYTES = 1 << 20
+OVERLAP_BYTES = 512
+LARGE_BYTES = 16 << 20
+UNPACKED_BYTES = 16 << 20
+MAX_HITS = 1000
+EPOCH_OF_REAL_TIMES = 10**9
+
+
+class TimeUp(Exception):
+    """The time budget is used up."""
+
+
+def encoded_marks() -> list[tuple[str, bytes, int]]:
+    """Return ``(encoding, how the mark looks in it, characters that stand before it)``; base64 has three alignments."""
+    found = [("hex", MARK.hex().encode(), 0), ("hex", MARK.hex().upper().encode(), 0)]
+    for before in range(3):
+        text = base64.b64encode(b"\0" * before + MARK)
+        first = (before * 8 + 5) // 6
+        found.append(("base64", text[first : (before + len(MARK)) * 8 // 6], first))
+    return found
+
+
+class Spy:
+    """One search. ``since`` is the time before which no canary existed; ``known`` maps sizes to digests of gold files.
+
+    ``cut`` tells that something was left out for its size or for the time.
+    """
+
+    def __init__(self, seconds: float, since: float, known: dict[int, set[str]]) -> None:
+        self.started = time.monotonic()
+        self.end = self.started + seconds
+        self.since = since
+        self.known = known
+        self.marks = encoded_marks()
+        self.hits: set[tuple[str, str, str, str]] = set()
+        self.read: set[tuple[int, int]] = set()
+        self.walked: set[bytes] = set()
+        self.pseudo: set[int] = set()
+        self.large: list[bytes] = []
+        self.files = 0
+        self.bytes = 0
+        self.cut = False
+
+    def pause(self) -> None:
+        """Raise ``TimeUp`` when no time is left."""
+        if time.monotonic() > self.end:
+            raise TimeUp
+
+    def hit(self, place: str, code: str, how: str, path: bytes) -> None:
+        """Print a find, once."""
+        shown = "".join(c if c.isprintable() else "?" for c in path.decode("utf-8", "backslashreplace"))
+        record = (place, code, how, shown)
+        if record not in self.hits and len(self.hits) < MAX_HITS:
+            self.hits.add(record)
+            say("hit", *record)
+
+    def text(self, data: bytes, path: bytes, how: str) -> None:
+        """Look for canaries in bytes: plain, in base64 and in hexadecimal digits, broken into lines or not."""
+        if MARK in data:
+            self.tokens(data, path, how)
+        flat = data.replace(b"\r", b"").replace(b"\n", b"") if b"\n" in data else data
+        for encoding, mark, before in self.marks:
+            at = flat.find(mark)
+            while at >= 0:
+                start = at - before if at >= before else at - before + 4
+                self.tokens(decoded(encoding, flat, start), path, encoding if how == "plain" else f"{encoding} in {how}")
+                at = flat.find(mark, at + len(mark))
+
+    def tokens(self, data: bytes, path: bytes, how: str) -> None:
+        """Report every canary that stands in bytes as it is."""
+        for match in TOKEN.finditer(data):
+            self.hit(match[1].decode(), match[2].decode(), how, path)
+
+    def file(self, path: bytes, status: os.stat_result) -> None:
+        """Read a regular file, unless it was read already or is older than every canary; the kernel sets that time."""
+        self.files += 1
+        known = self.known.get(status.st_size)
+        old = EPOCH_OF_REAL_TIMES < status.st_ctime < self.since
+        key = (status.st_dev, status.st_ino)
+        if (old and not known) or key in self.read:
+            return
+        if status.st_size > LARGE_BYTES and path not in self.large:
+            self.large.append(path)
+            return
+        self.read.add(key)
+        with contextlib.suppress(OSError):
+            self.content(path, known or set(), old=old)
+
+    def content(self, path: bytes, known: set[str], *, old: bool) -> None:
+        """Read a file to its end; what is packed in it is unpacked."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            sha256 = hashlib.sha256()
+            head = tail = b""
+            size = os.fstat(descriptor).st_size
+            while True:
+                self.pause()
+                chunk = file.read(CHUNK_BYTES)
+                if not chunk:
+                    break
+                self.bytes += len(chunk)
+                if known:
+                    sha256.update(chunk)
+                head = head or chunk
+                if not old:
+                    self.text(tail + chunk, path, "plain")
+                    tail = chunk[-OVERLAP_BYTES:]
+        if sha256.hexdigest() in known:
+            self.hit("suite", "", "same content", path)
+        if not old:
+            for how, data in unpacked(path, head):
+                self.pause()
+                self.cut = self.cut or max(len(data), size) >= UNPACKED_BYTES
+                self.text(data, path, how)
+
+    def tree(self, root: bytes) -> None:
+        """Read every file below a directory that can be read; links are not followed, but where they point is looked at."""
+        waiting = [root]
+        while waiting:
+            self.pause()
+            directory = waiting.pop()
+            inner = directory.startswith(b"/proc/") and directory.endswith((b"/proc", b"/sys"))
+            if directory in self.walked or inner:
+                continue
+            self.walked.add(directory)
+            with contextlib.suppress(OSError), os.scandir(directory) as found:
+                for entry in found:
+                    self.text(entry.name, entry.path, "name")
+                    waiting += self.entry(entry)
+
+    def entry(self, entry: os.DirEntry[bytes]) -> list[bytes]:
+        """Read one entry of a directory; return it if it is a directory itself."""
+        with contextlib.suppress(OSError):
+            status = entry.stat(follow_symlinks=False)
+            if status.st_dev in self.pseudo:
+                return []
+            if stat.S_ISDIR(status.st_mode):
+                return [entry.path]
+            if stat.S_ISREG(status.st_mode):
+                self.file(entry.path, status)
+            elif stat.S_ISLNK(status.st_mode):
+                self.text(os.readlink(entry.path), entry.path, "link")
+        return []
+
+    def own(self) -> None:
+        """Look at what a process is born with: environment, descriptors, the names of the machine."""
+        for name, value in os.environb.items():
+            self.text(name + b"=" + value, b"environment variable " + name, "plain")
+        self.text(" ".join(os.uname()).encode("utf-8", "replace"), b"uname", "plain")
+        for number in range(256):
+            with contextlib.suppress(OSError):
+                if stat.S_ISREG(os.fstat(number).st_mode):
+                    self.text(os.pread(number, LARGE_BYTES, 0), b"descriptor %d" % number, "plain")
+
+    def processes(self) -> list[bytes]:
+        """Look at every process that ``/proc`` shows, the newest first; return directories that they stand in or have open."""
+        places: list[bytes] = []
+        roots = {identity(b"/")}
+        for pid in sorted([name for name in listed(b"/proc") if name.isdigit()], key=int, reverse=True):
+            self.pause()
+            base = b"/proc/" + pid
+            for name in (b"/environ", b"/cmdline", b"/cgroup", b"/mountinfo"):
+                self.text(start_of(base + name), base + name, "plain")
+            for number in listed(base + b"/fd"):
+                places += self.descriptor(base + b"/fd/" + number)
+            root = identity(base + b"/root/")
+            if root and root not in roots:
+                roots.add(root)
+                places.append(base + b"/root")
+            places += self.descriptor(base + b"/cwd")
+        return [place for place in places if place != b"/"]
+
+    def descriptor(self, path: bytes) -> list[bytes]:
+        """Read an open file of a process; return it if it is a directory, by its name where that leads to it too."""
+        with contextlib.suppress(OSError):
+            status = os.stat(path)
+            name = os.readlink(path)
+            self.text(name, path, "link")
+            if status.st_dev in self.pseudo:
+                return []
+            if stat.S_ISREG(status.st_mode):
+                self.file(path, status)
+            elif stat.S_ISDIR(status.st_mode):
+                return [name if identity(name) == identity(path) else path]
+        return []
+
+    def everywhere(self, likely: Iterable[bytes]) -> None:
+        """Search the whole place, the likely directories first and the system's own ones last."""
+        self.pseudo = pseudo_devices()
+        self.own()
+        likely = list(likely)
+        for place in [*likely[:2], *self.processes(), *likely[2:]]:
+            self.tree(place)
+        names = sorted(set(listed(b"/")) - {b"proc", b"sys"}, key=lambda name: (name in LAST, name))
+        for name in names:
+            self.tree(b"/" + name)
+        self.tree(b"/")
+        self.put_off()
+
+    def put_off(self) -> None:
+        """Read the large files, which waited until all others were read."""
+        for path in self.large:
+            with contextlib.suppress(OSError):
+                self.file(path, os.stat(path))
+
+
+def pseudo_devices() -> set[int]:
+    """Return the devices of file systems whose files are no files: the kernel's own."""
+    mounts = [line.split(b" ") for line in start_of(b"/proc/self/mountinfo").splitlines()]
+    points = [words[4] for words in mounts if b"-" in words and words[words.index(b"-") + 1].decode() in PSEUDO]
+    found = {device for device, _ in filter(None, map(identity, [b"/proc", b"/sys", *points]))}
+    return found - {device for device, _ in filter(None, [identity(b"/")])}
+
+
+def decoded(encoding: str, data: bytes, start: int) -> bytes:
+    """Return what an encoded run of characters says."""
+    if encoding == "hex":
+        match = HEX.match(data, start)
+        return bytes.fromhex(match[0].decode()) if match else b""
+    match = BASE64.match(data, max(start, 0))
+    run = match[0].replace(b"-", b"+").replace(b"_", b"/") if match else b""
+    whole = run[:-1] if len(run) % 4 == 1 else run
+    return base64.b64decode(whole + b"=" * (-len(whole) % 4))
+
+
+def unpacked(path: bytes, head: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield what a file holds in compressed form: gzip, bzip2, xz, zip, and zlib streams as git keeps them."""
+    for magic, (module, name, arguments) in PACKERS.items():
+        if head.startswith(magic):
+            with contextlib.suppress(Exception):
+                decompressor = getattr(importlib.import_module(module), name)(*arguments)
+                yield "compressed", decompressor.decompress(start_of(path), UNPACKED_BYTES)
+    if head.startswith(b"PK\x03\x04"):
+        with contextlib.suppress(Exception), zipfile.ZipFile(os.fsdecode(path)) as archive:
+            for name in archive.namelist():
+                with archive.open(name) as member:
+                    yield "zip", name.encode() + b"\n" + member.read(UNPACKED_BYTES)
+    if head.startswith(b"PACK") or ZLIB.match(head):
+        for data in inflated(start_of(path)):
+            yield "git object", data
+
+
+def inflated(data: bytes) -> Iterator[bytes]:
+    """Yield every zlib stream in bytes, wherever it begins: a pack of git is a row of them."""
+    view = memoryview(data)
+    at = 0
+    while True:
+        match = ZLIB.search(data, at)
+        if match is None:
+            return
+        at = match.start() + 1
+        inflater = zlib.decompressobj()
+        with contextlib.suppress(zlib.error):
+            content, used = b"", match.start()
+            while not inflater.eof and used < len(data) and len(content) < UNPACKED_BYTES:
+                content += inflater.decompress(view[used : used + CHUNK_BYTES])
+                used += CHUNK_BYTES
+            yield content
+            if inflater.eof:
+                at = min(used, len(data)) - len(inflater.unused_data)
+
+
+def start_of(path: bytes) -> bytes:
+    """Return the first megabytes of a file, nothing when it cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            parts: list[bytes] = []
+            while sum(map(len, parts)) < UNPACKED_BYTES:
+                part = file.read(CHUNK_BYTES)
+                if not part:
+                    break
+                parts.append(part)
+            return b"".join(parts)
+    except OSError:
+        return b""
+
+
+def listed(directory: bytes) -> list[bytes]:
+    """Return the names in a directory, none when it cannot be read."""
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
+
+
+def identity(path: bytes) -> tuple[int, int] | None:
+    """Return what tells a directory from others, ``None`` when it cannot be reached."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def say(*words: str) -> None:
+    """Print a line at once, in UTF-8 whatever the locale is."""
+    sys.stdout.buffer.write("\t".join(words).encode("utf-8", "backslashreplace") + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def likely_places(workspace: bytes, exchange: bytes) -> list[bytes]:
+    """Return where to look first: the trial's own directories, all parents of them, homes, and temporary files."""
+    places = [workspace, exchange]
+    for place in (workspace, exchange, os.getcwdb()):
+        parent = os.path.dirname(os.path.realpath(place))
+        while parent != b"/":
+            places.append(parent)
+            parent = os.path.dirname(parent)
+    places += [os.fsencode(os.environ[name]) for name in ("HOME", "TMPDIR") if name in os.environ]
+    return [*places, b"/tmp", b"/var/tmp", b"/dev/shm", b"/run", b"/home", b"/root"]
+
+
+def main(settings: dict[str, Any]) -> None:
+    """Search for ``seconds`` and print what was found."""
+    workspace, exchange = os.fsencode(settings["workspace"]), os.fsencode(settings["exchange"])
+    since = settings["since"] if time.time() >= settings["since"] else 0.0
+    for place in (workspace, exchange):
+        with contextlib.suppress(OSError):
+            since = min(since, os.stat(place).st_ctime - 60)
+    known = {int(size): set(digests) for size, digests in settings["known"].items()}
+    spy = Spy(settings["seconds"], since, known)
+    try:
+        spy.everywhere(likely_places(workspace, exchange))
+    except TimeUp:
+        spy.cut = True
+    say("done", str(spy.files), str(spy.bytes), f"{time.monotonic() - spy.started:.3f}", str(int(not spy.cut)))
