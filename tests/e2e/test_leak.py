@@ -25,6 +25,7 @@ Require = Callable[[str], None]
 BUBBLE = f"{Path(__file__).parent.parent / 'audit' / 'bubble.py'}:Bubble"
 ISOLATED: Mapping[str, dict[str, Any]] = {
     "test bubble": {"use": BUBBLE},
+    "bubblewrap": {"use": "bubblewrap"},
 }
 """Sandboxes that promise ``gold-isolated``: each must come out clean."""
 ANSWER = "the right answer, long enough to be told from any other file of this machine"
