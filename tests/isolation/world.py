@@ -17,7 +17,7 @@ from evalwright.interfaces import BoundedOutput, Command, Deadline, Sandbox, San
 from evalwright.model import Completed
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-LIMITS = {"file_size_bytes": 8 << 20, "memory_bytes": 256 << 20, "processes": 64, "cpu_seconds": 5}
+LIMITS = {"file_size_bytes": 8 << 20, "memory_bytes": 256 << 20, "processes": 64, "cpu_seconds": 1}
 SECONDS = 20.0
 
 
