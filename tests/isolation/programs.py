@@ -122,7 +122,7 @@ PROGRAMS: Sequence[Program] = (
         ),
         lambda attempt: _grows(attempt),
     ),
-    sh("fork without end", "f() { f | f & }; f; while :; do sleep 1; done", _unbounded("pids_limit")),
+    sh("fork without end", "f() { f | f & }; f; sleep 0.5; exit 1", _unbounded("pids_limit")),
     python("take all memory", "x = []\nwhile True: x.append(bytearray(16 << 20))", _unbounded("oom_killed")),
     sh("write a file without end", "cat /dev/zero > big", _unbounded("file_size_limit")),
     sh("compute without end", "while :; do :; done", _unbounded("cpu_limit")),
