@@ -25,6 +25,7 @@ from evalwright.interfaces.scorer import ScoreContext, Scorer
 from evalwright.interfaces.service import RunningService, Service
 from evalwright.interfaces.store import Store
 from evalwright.interfaces.threaded import ThreadedQueue
+from evalwright.interfaces.verb import PluginVerb, VerbAnswer, VerbFlag
 
 __all__ = [
     "API",
@@ -49,6 +50,7 @@ __all__ = [
     "Outcome",
     "OutputSink",
     "Plugin",
+    "PluginVerb",
     "Problem",
     "Queue",
     "QueueRun",
@@ -65,4 +67,6 @@ __all__ = [
     "Store",
     "ThreadedQueue",
     "Unsupported",
+    "VerbAnswer",
+    "VerbFlag",
 ]
