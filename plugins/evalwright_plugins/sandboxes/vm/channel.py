@@ -19,7 +19,8 @@ __all__ = ["Channel", "Stream"]
 
 Record = dict[str, Any]
 TICK_SECONDS = 1.0
-PING_SECONDS = 5.0
+PINGS = 4
+"""How often a silent guest is asked for a word before it is given up."""
 READ_BYTES = 1 << 18
 WAKE = wire.Frame(0, 0, b"")
 
@@ -35,7 +36,7 @@ class Stream:
         self.channel = channel
         self.number = number
         self._incoming: queue.SimpleQueue[wire.Frame | None] = queue.SimpleQueue()
-        self._unread = 0
+        self._unread = self._owed = 0
         self._window = wire.WINDOW
         self._changed = threading.Condition()
         self._over = False
@@ -52,10 +53,14 @@ class Stream:
         return None if frame is WAKE else frame
 
     def consumed(self, count: int) -> None:
-        """Let the guest send so many more bytes."""
+        """Let the guest send so many more bytes; told it in portions, since a word costs it more than a byte."""
         with self._changed:
             self._unread -= count
-        self.channel.send(wire.CREDIT, self.number, count.to_bytes(4, "big"))
+            self._owed += count
+            owed = self._owed if self._owed >= wire.PORTION else 0
+            self._owed -= owed
+        if owed:
+            self.channel.send(wire.CREDIT, self.number, owed.to_bytes(4, "big"))
 
     def send(self, data: bytes, *, wait: bool = True) -> int:
         """Send what the guest's window takes and return how much that was.
@@ -100,7 +105,7 @@ class Stream:
                 frame = WAKE
             elif frame.kind in (wire.DATA, wire.ERROR):
                 self._unread += len(frame.payload)
-                if self._unread > wire.WINDOW:
+                if self._unread + self._owed > wire.WINDOW:
                     raise ValueError("more bytes than the window allows")
         self._incoming.put(frame)
         if frame.kind == wire.DONE:
@@ -234,11 +239,11 @@ class Channel:
     def _watch(self, pinged: float) -> float:
         """Ask a silent guest for a word, and give it up when none comes; return when it was asked last."""
         now = time.monotonic()
-        if not self._ready.is_set() or now - self._heard < PING_SECONDS:
+        if not self._ready.is_set() or now - self._heard < self._silence / PINGS:
             return pinged
         if pinged > self._heard and now - self._heard > self._silence:
             self.fail(f"the guest has not answered for {now - self._heard:.0f} s")
-        elif now - pinged > PING_SECONDS:
+        elif now - pinged > self._silence / PINGS:
             with contextlib.suppress(SandboxLost):
                 self.send(wire.PING, 0)
             return now

@@ -41,5 +41,5 @@ class VmConfig(BaseModel):
     network: Literal["none"] = "none"
     memory_bytes: Annotated[int, Field(ge=192 * MIB, multiple_of=MIB)] = 512 * MIB
     disk_bytes: Annotated[int, Field(ge=16 * MIB, multiple_of=MIB)] = 1024 * MIB
-    silence_seconds: Annotated[float, Field(gt=10, allow_inf_nan=False)] = 60
+    silence_seconds: Annotated[float, Field(ge=5, allow_inf_nan=False)] = 60
     limits: Limits = Limits()

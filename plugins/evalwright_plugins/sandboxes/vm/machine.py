@@ -19,7 +19,8 @@ from evalwright_plugins.sandboxes.vm.qmp import Monitor, connect
 __all__ = ["Machine"]
 
 CONSOLE_BYTES = 1 << 16
-SHOWN_BYTES = 600
+SHOWN_CHARACTERS = 600
+PANIC = "Kernel panic"
 GRACE_SECONDS = 0.2
 WORD_SECONDS = 2.0
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -94,13 +95,15 @@ class Machine:
         discard_place(self.place)
 
     def last_words(self) -> str:
-        """Return the end of what the machine said before it ended."""
+        """Return why the guest's kernel panicked, or the end of what the machine said before it ended."""
         self._ended.wait(WORD_SECONDS)
         if self._completed is None:
             return "it is still running"
         streams = (self._completed.stderr, self._completed.stdout)
-        said = [(stream.head + stream.tail)[-SHOWN_BYTES:].decode("utf-8", "replace").strip() for stream in streams]
-        return " / ".join(filter(None, said)) or self._completed.spawn_error or "it said nothing"
+        said = [(stream.head + stream.tail).decode("utf-8", "replace").strip() for stream in streams]
+        panic = [line.strip() for text in said for line in text.splitlines() if PANIC in line]
+        ends = panic[:1] or [text[-SHOWN_CHARACTERS:] for text in said if text]
+        return " / ".join(ends) or self._completed.spawn_error or "it said nothing"
 
     def _attend(self) -> None:
         try:

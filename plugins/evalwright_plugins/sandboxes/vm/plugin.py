@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import platform
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -48,9 +47,7 @@ class VmSandbox(Sandbox[VmConfig]):
         """Say which programs or which image are missing."""
         if platform.machine() != "x86_64":
             return [_problem("virtual machines need an x86-64 host", "use another sandbox")]
-        missing = missing_packages(
-            RUN_PROGRAMS if os.geteuid() == 0 else {k: v for k, v in RUN_PROGRAMS.items() if k != "setpriv"}
-        )
+        missing = missing_packages(RUN_PROGRAMS)
         if missing:
             return [_problem("QEMU is not installed", f"install it: apt-get install {' '.join(missing)}")]
         image = find_image(Cache(self.config.cache), self.config.root)
@@ -89,6 +86,12 @@ class VmSandbox(Sandbox[VmConfig]):
                 machine.stop(deadline)
         self._supervisor.close()
         self._factory.close()
+
+    @property
+    def machines(self) -> Sequence[Machine]:
+        """Return the machines that run."""
+        with self._lock:
+            return [machine for machine in self._machines if machine.running()]
 
     def _make(self, owner: str, accept: Callable[[Stream, Mapping[str, Any]], None]) -> Machine:
         machine = self._factory.make(owner, accept)

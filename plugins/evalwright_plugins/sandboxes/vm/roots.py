@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import shutil
+import struct
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from evalwright_plugins.sandboxes.vm.tools import call, program
 __all__ = ["busybox_path", "root_recipe", "write_root"]
 
 VERSION = 1
+INTERPRETER = 3
 DEBIAN_PACKAGES = ("git", "python3")
 DEBIAN_SECONDS = 3600.0
 UNNEEDED = ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale")
@@ -34,11 +36,17 @@ ETC = {
 
 
 def busybox_path() -> Path:
-    """Return the host's static busybox. Raises ``SandboxError`` when there is none."""
+    """Return the host's busybox. Raises ``SandboxError`` when there is none, or one that needs shared libraries."""
     found = program("busybox")
-    if found is None:
-        raise SandboxError("busybox is not installed", hint="install it: apt-get install busybox-static")
+    if found is None or _needs_loader(Path(found).read_bytes()):
+        raise SandboxError("there is no static busybox", hint="install it: apt-get install busybox-static")
     return Path(found).resolve()
+
+
+def _needs_loader(binary: bytes) -> bool:
+    """Tell whether a 64-bit ELF program names an interpreter, as every dynamically linked one does."""
+    (start,), (size, count) = struct.unpack_from("<Q", binary, 32), struct.unpack_from("<HH", binary, 54)
+    return any(struct.unpack_from("<I", binary, start + number * size)[0] == INTERPRETER for number in range(count))
 
 
 def root_recipe(kind: str, packages: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ __all__ = ["VmSession"]
 WORKSPACE = PurePosixPath("/workspace")
 EXCHANGE = PurePosixPath("/exchange")
 TOOLS = "/run/evalwright/busybox"
-RECEIVE = f'{TOOLS} head -c "$SIZE" /dev/transfer | {TOOLS} tar x -p -C / -f -'
+RECEIVE = f"{TOOLS} tar x -p -C / -f /dev/archive"
 READ_ONLY = f"{TOOLS} mount -o remount,bind,ro /workspace"
 SEND = f"{TOOLS} tar c -C / -f - workspace exchange > /dev/transfer && {TOOLS} sync"
 ENTROPY_BYTES = 64
@@ -185,10 +185,10 @@ class VmSession(LocalSession):
         ]
         with (self.machine.place / "disk").open("r+b") as file:
             size = pack(trees, file, self._disk_bytes)
-        request: dict[str, Any] = {"do": "begin", "entropy": secrets.token_hex(ENTROPY_BYTES), "reserve": size}
+        request: dict[str, Any] = {"do": "begin", "entropy": secrets.token_hex(ENTROPY_BYTES), "archive_bytes": size}
         request |= {"ports": list(self._tunnels.ports), "time": time.time()}
         self.machine.channel.call(request, deadline)
-        self._system(f"{RECEIVE} && {READ_ONLY}" if self.request.readonly else RECEIVE, deadline, SIZE=str(size))
+        self._system(f"{RECEIVE} && {READ_ONLY}" if self.request.readonly else RECEIVE, deadline)
 
     def _bring_back(self, deadline: Deadline) -> None:
         self._system(SEND, deadline)
@@ -198,10 +198,10 @@ class VmSession(LocalSession):
                 unpack(members, file, WORKSPACE.name, self.request.workspace)
             unpack(members, file, EXCHANGE.name, self.request.exchange)
 
-    def _system(self, script: str, deadline: Deadline, **env: str) -> None:
+    def _system(self, script: str, deadline: Deadline) -> None:
         """Run a script of ours as the guest's root. Raises ``SandboxError`` with what it complained about."""
-        argv = [TOOLS, "sh", "-o", "pipefail", "-c", script]
-        request = {"do": "run", "root": True, "argv": argv, "cwd": "/", "env": env}
+        argv = [TOOLS, "sh", "-c", script]
+        request: dict[str, Any] = {"do": "run", "root": True, "argv": argv, "cwd": "/", "env": {}}
         said = bytearray()
         stream = self.machine.channel.open(request)
         while not deadline.expired:

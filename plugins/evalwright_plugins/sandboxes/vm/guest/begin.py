@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
 import errno
 import fcntl
+import os
 import select
 import socket
 import struct
@@ -20,6 +22,8 @@ else:
 
 ADD_ENTROPY = 0x40085203
 RESEED = 0x5207
+EDIT_PARTITIONS, ADD_PARTITION = 0x1269, 1
+TRANSFER = "/dev/transfer"
 RESERVE_BYTES = 40 << 20
 LEAST_BYTES = 16 << 20
 MAX_PROCESSES = 4096
@@ -30,11 +34,24 @@ def begin(agent: Loop, request: Any) -> None:
     """Take the host's time and randomness, bound what commands may use in all, and listen where the host has endpoints."""
     time.clock_settime(time.CLOCK_REALTIME, request["time"])
     add_entropy(bytes.fromhex(request["entropy"]))
-    room = available_bytes() - request["reserve"] - RESERVE_BYTES
+    room = available_bytes() - request["archive_bytes"] - RESERVE_BYTES
     cgroups.write(f"{cgroups.COMMANDS}/memory.max", str(max(LEAST_BYTES, room)))
     cgroups.write(f"{cgroups.COMMANDS}/pids.max", str(MAX_PROCESSES))
+    show_archive(request["archive_bytes"])
     for port in request["ports"]:
         Listener(agent, port)
+
+
+def show_archive(size: int) -> None:
+    """Make the beginning of the transfer disk a partition, so that whoever reads the archive in it meets its end."""
+    partition = array.array("B", struct.pack("qqi64s64s4x", 0, size, 1, b"", b""))
+    address, length = partition.buffer_info()
+    disk = os.open(TRANSFER, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.ioctl(disk, EDIT_PARTITIONS, struct.pack("iiiP", ADD_PARTITION, 0, length, address))
+    finally:
+        os.close(disk)
+    os.symlink(f"{os.path.realpath(TRANSFER)}1", "/dev/archive")
 
 
 def add_entropy(data: bytes) -> None:

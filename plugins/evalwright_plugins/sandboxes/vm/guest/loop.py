@@ -122,13 +122,17 @@ class Loop:
             if events & select.POLLHUP:
                 time.sleep(PAUSE_SECONDS)
             return
-        try:
-            data = os.read(self.port, READ_BYTES)
-        except BlockingIOError:
-            return
-        if not data:
-            time.sleep(PAUSE_SECONDS)
-        for frame in self.decoder.feed(data):
+        data = bytearray()
+        while len(data) < READ_BYTES:
+            try:
+                part = os.read(self.port, READ_BYTES)
+            except BlockingIOError:
+                break
+            if not part:
+                time.sleep(PAUSE_SECONDS)
+                break
+            data += part
+        for frame in self.decoder.feed(bytes(data)):
             self.receive(frame)
 
     def receive(self, frame: wire.Frame) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import functools
 import json
 import os
@@ -28,6 +29,7 @@ SWEEP_SECONDS = 10.0
 TICK_SECONDS = 0.005
 LOOK_SECONDS = 0.25
 STORM = 500
+PIPE_BYTES = 1 << 18
 RLIMITS = {
     "cpu_seconds": resource.RLIMIT_CPU,
     "file_size_bytes": resource.RLIMIT_FSIZE,
@@ -44,6 +46,7 @@ class Run:
         self.limits: dict[str, int] = request.get("limits", {})
         self.place = f"{cgroups.SYSTEM if request.get('root') else cgroups.COMMANDS}/{stream}"
         self.window = wire.WINDOW
+        self.owed = 0
         self.readers: dict[int, int] = {}
         self.input: deque[bytes] = deque()
         self.input_ended = False
@@ -75,6 +78,8 @@ class Run:
         pid = os.fork()
         if pid == 0:
             become(request, env, cwd, self.place, (stdin[0], readers[0][1], readers[1][1]), report)
+        for reader, _ in readers:
+            fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         for descriptor in (stdin[0], readers[0][1], readers[1][1], report):
             os.close(descriptor)
         with open(problem, "rb") as file:
@@ -213,7 +218,10 @@ class Run:
             rest = self.input.popleft()[count:]
             if rest:
                 self.input.appendleft(rest)
-            self.agent.send(wire.CREDIT, self.stream, count.to_bytes(4, "big"))
+            self.owed += count
+            if self.owed >= wire.PORTION:
+                self.agent.send(wire.CREDIT, self.stream, self.owed.to_bytes(4, "big"))
+                self.owed = 0
         if self.stdin >= 0:
             self.agent.expect(self.stdin, 0)
             if self.input_ended:

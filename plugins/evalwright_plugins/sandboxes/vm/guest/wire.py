@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 HEADER = struct.Struct("!BII")
 WINDOW = 1 << 18
+PORTION = WINDOW // 4
 CHUNK = 1 << 15
 MAX_PAYLOAD = 1 << 22
 GUEST_STREAMS = 1 << 31
