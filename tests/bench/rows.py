@@ -13,6 +13,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from evalwright.interfaces import Command, Deadline, SandboxRequest
+from evalwright.processes import Supervisor
+from evalwright.testing import FakeHost
+from evalwright_plugins.sandboxes.vm.cache import Cache
+from evalwright_plugins.sandboxes.vm.config import VmConfig
+from evalwright_plugins.sandboxes.vm.image import build_image
+from evalwright_plugins.sandboxes.vm.plugin import VmSandbox
+
 Row = dict[str, float]
 ROUNDS = 5
 PYTHON = sys.executable
@@ -149,6 +157,32 @@ def bubblewrap() -> dict[str, Row]:
     return {"wall of a command": _row(*json.loads(done.stdout))}
 
 
+def vm() -> dict[str, Row]:
+    """Return the wall time from opening a session of ``vm`` to the end of its first command, against that of a cold boot."""
+    with tempfile.TemporaryDirectory() as scratch, FakeHost() as host, Supervisor() as supervisor:
+        build_image(Cache(), "busybox", (), supervisor)
+        restoring, booting = (VmSandbox(VmConfig(root="busybox", snapshot=snapshot), host) for snapshot in (True, False))
+        numbers = iter(range(1000))
+
+        def first_command(sandbox: VmSandbox) -> float:
+            place = Path(scratch, str(next(numbers)))
+            for name in ("w", "x"):
+                (place / name).mkdir(parents=True)
+            started = time.monotonic()
+            session = sandbox.open(SandboxRequest(owner="bench", workspace=place / "w", exchange=place / "x"))
+            session.execute(Command(argv=["true"], env={"PATH": "/usr/bin"}))
+            elapsed = (time.monotonic() - started) * 1000
+            session.destroy(Deadline.after(30.0))
+            return elapsed
+
+        try:
+            restoring.start(Deadline.after(600.0))
+            return {"wall to first command": _compared(lambda: first_command(restoring), lambda: first_command(booting))}
+        finally:
+            for sandbox in (restoring, booting):
+                sandbox.close(Deadline.after(30.0))
+
+
 STARTS: Mapping[str, Sequence[str]] = {"--version": ["--version"], "--help": ["--help"], "capabilities": ["capabilities"]}
 ROWS: Mapping[str, Callable[[], dict[str, Row]]] = {
     "start": start,
@@ -156,6 +190,7 @@ ROWS: Mapping[str, Callable[[], dict[str, Row]]] = {
     "parallel": parallel,
     "memory": memory,
     "bubblewrap": bubblewrap,
+    "vm": vm,
 }
 
 

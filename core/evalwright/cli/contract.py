@@ -296,6 +296,7 @@ CODES: dict[str, dict[str, Any]] = {
     "E_RUN_IN_FLIGHT": _code("transient", 4, "run", True),
     "E_SPOOLCTL_UNAVAILABLE": _code("tool-env", 3, "run replay plan", False),
     "E_SPOOLCTL_INCOMPATIBLE": _code("tool-env", 3, "run replay plan", False),
+    "E_VM_UNAVAILABLE": _code("tool-env", 3, "run replay plan", False),
     "E_WORKER_REFUSED": _code("tool-env", 3, "run replay worker", True),
     "E_DISK_FULL": _code("transient", 4, "run replay", True),
     "E_RUN_CONFLICT": _code("conflict", 5, "run init replay suite case scorer import new", False),

@@ -14,6 +14,7 @@ from typing import Any
 from evalwright import __version__
 from evalwright.cli.contract import VERBS
 from evalwright.cli.envelope import Reply, envelope
+from evalwright.cli.foreign import ForeignVerb, load_foreign
 from evalwright.cli.help import verb_help
 from evalwright.cli.parser import parse, unknown_verb
 from evalwright.errors import EvalwrightError
@@ -53,21 +54,21 @@ def dispatch(words: list[str]) -> int:
     _use_utf8()
     verb, *rest = _verb_first(words)
     flags = rest[: rest.index("--")] if "--" in rest else rest
-    if verb in VERBS and {"--help", "-h", "--version"} & set(flags):
-        sys.stdout.write(f"{__version__}\n" if "--version" in flags else verb_help(verb))
-        return 0
-    if verb not in VERBS:
-        foreign = _foreign(verb)
-        if foreign:
-            return foreign(rest)
     session: Session | None = None
     try:
-        if verb not in VERBS:
+        foreign = None if verb in VERBS else load_foreign(verb)
+        if foreign and not isinstance(foreign, ForeignVerb):
+            return foreign(rest)
+        definition = foreign.definition if foreign else VERBS.get(verb)
+        if definition is None:
             raise unknown_verb(verb, rest)
-        session = Session(verb, parse(verb, rest), rest)
+        if {"--help", "-h", "--version"} & set(flags):
+            sys.stdout.write(f"{__version__}\n" if "--version" in flags else verb_help(verb, definition))
+            return 0
+        session = Session(verb, parse(verb, rest, definition), rest)
         if session.options.no_color:
             os.environ["NO_COLOR"] = "1"
-        reply = _verb(verb)(session)
+        reply = (foreign.answer if foreign else _verb(verb))(session)
     except BrokenPipeError:
         raise
     except EvalwrightError as error:
@@ -92,20 +93,6 @@ def _verb(name: str) -> Callable[[Session], Reply]:
     file = name.replace("-", "_") + ("_" if keyword.iskeyword(name) else "")
     module = importlib.import_module(f"evalwright.cli.verbs.{file}")
     function: Callable[[Session], Reply] = module.answer
-    return function
-
-
-def _foreign(verb: str) -> Callable[[list[str]], int] | None:
-    """Return a verb that another package offers under ``evalwright.commands``."""
-    from evalwright.errors import PluginNotFound
-    from evalwright.registry import Catalog
-    from evalwright.registry.loading import load_object
-
-    try:
-        listing = Catalog().find("command", verb)
-    except PluginNotFound:
-        return None
-    function: Callable[[list[str]], int] = load_object(listing)
     return function
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from evalwright.cli.contract import EXIT_CODES, GLOBAL_FLAGS, VERBS, Flag, Verb
+from evalwright.cli.foreign import foreign_summaries
 
 __all__ = ["overview", "verb_help"]
 
 
 def overview() -> str:
     """Return what ``--help`` prints."""
-    width = max(map(len, VERBS))
-    verbs = "".join(f"  {name:<{width}}  {verb.help}\n" for name, verb in VERBS.items())
+    helps = {name: verb.help for name, verb in VERBS.items()} | foreign_summaries()
+    width = max(map(len, helps))
+    verbs = "".join(f"  {name:<{width}}  {text}\n" for name, text in helps.items())
     flags = "".join(f"  {name:<12} {text}\n" for name, text in GLOBAL_FLAGS.items())
     codes = "; ".join(f"{code} {entry['meaning'].partition(':')[0].partition(';')[0]}" for code, entry in EXIT_CODES.items())
     return (
@@ -22,9 +24,8 @@ def overview() -> str:
     )
 
 
-def verb_help(name: str) -> str:
+def verb_help(name: str, verb: Verb) -> str:
     """Return what ``VERB --help`` prints."""
-    verb = VERBS[name]
     lines = [f"evalwright {name}: {verb.help}", "", f"Usage: {usage(name, verb)}"]
     if verb.flags:
         shown = [(_flag(flag), flag.help) for flag in verb.flags]

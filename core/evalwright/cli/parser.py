@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-from evalwright.cli.contract import GLOBAL_FLAGS, VERBS, Flag
+from evalwright.cli.contract import GLOBAL_FLAGS, VERBS, Flag, Verb
 from evalwright.cli.help import usage
 from evalwright.errors import UnknownCommand, UnknownFlag, UsageError
 
@@ -20,19 +20,18 @@ SURROGATE = "\\udc"
 class _Parser(argparse.ArgumentParser):
     """argparse that raises instead of printing and leaving."""
 
-    verb = ""
+    verb = usage = ""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.verb}: {message}", hint=f"usage: {usage(self.verb, VERBS[self.verb])}")
+        raise UsageError(f"{self.verb}: {message}", hint=f"usage: {self.usage}")
 
 
-def parse(verb: str, words: list[str]) -> argparse.Namespace:
+def parse(verb: str, words: list[str], definition: Verb) -> argparse.Namespace:
     """Return the verb's options. Raises ``UnknownFlag`` or ``UsageError`` that names what is wrong and the cure."""
-    definition = VERBS[verb]
     if verb in AUTHORING and any(SURROGATE in ascii(word) for word in words):
         raise UsageError(f"{verb}: an argument is not UTF-8, so no suite can hold it", hint="use UTF-8")
     parser = _Parser(prog=f"evalwright {verb}", add_help=False, allow_abbrev=False)
-    parser.verb = verb
+    parser.verb, parser.usage = verb, usage(verb, definition)
     for arg in definition.args:
         _add_argument(parser, arg)
     for flag in definition.flags:
@@ -43,7 +42,7 @@ def parse(verb: str, words: list[str]) -> argparse.Namespace:
         parser.add_argument("--format", choices=("text", "json"))
     options, rest = parser.parse_known_intermixed_args(words)
     if rest:
-        raise _unexpected(verb, words, rest[0], [flag.name for flag in definition.flags])
+        raise _unexpected(verb, words, rest[0], definition)
     return options
 
 
@@ -59,11 +58,11 @@ def unknown_verb(verb: str, words: list[str]) -> UnknownCommand:
     )
 
 
-def _unexpected(verb: str, words: list[str], word: str, flags: Iterable[str]) -> UsageError:
+def _unexpected(verb: str, words: list[str], word: str, definition: Verb) -> UsageError:
     if not word.startswith("-"):
-        return UsageError(f"{verb}: unexpected argument {word!r}", hint=f"usage: {usage(verb, VERBS[verb])}")
+        return UsageError(f"{verb}: unexpected argument {word!r}", hint=f"usage: {usage(verb, definition)}")
     name = word.partition("=")[0]
-    known = sorted({*flags, *GLOBAL_FLAGS})
+    known = sorted({*(flag.name for flag in definition.flags), *GLOBAL_FLAGS})
     near = _nearest(name, known)
     corrected = _joined(verb, *(_corrected(word, name, near[0]) for word in words)) if near else None
     return UnknownFlag(

@@ -26,6 +26,7 @@ from evalwright.interfaces.scorer import ScoreContext, Scorer
 from evalwright.interfaces.service import RunningService, Service
 from evalwright.interfaces.store import Store
 from evalwright.interfaces.threaded import ThreadedQueue
+from evalwright.interfaces.verb import PluginVerb, VerbAnswer, VerbFlag
 
 __all__ = [
     "API",
@@ -50,6 +51,7 @@ __all__ = [
     "Outcome",
     "OutputSink",
     "Plugin",
+    "PluginVerb",
     "Problem",
     "Queue",
     "QueueRun",
@@ -66,6 +68,8 @@ __all__ = [
     "Store",
     "ThreadedQueue",
     "Unsupported",
+    "VerbAnswer",
+    "VerbFlag",
     "give",
     "give_tree",
 ]

@@ -97,7 +97,7 @@ class CgroupProcess(Process):
 
     def kill(self) -> None:
         """Have the waiting thread end the command's tree."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # it may have ended and released its descriptor
             os.eventfd_write(self._asked, 1)
 
     def wait(self) -> Completed:

@@ -67,13 +67,19 @@ def _plugins(kind: str) -> Callable[[Project], Record]:
         catalog = Catalog()
         entries = {item.name: _plugin(project, item, catalog) for item in catalog.listings(kind)}
         broken = [name for name, entry in entries.items() if entry["state"] not in ("healthy", "not_configured")]
-        shown = ", ".join(f"{name} {WORDS[entry['state']]}" for name, entry in entries.items()) or "none installed"
+        shown = ", ".join(_shown(name, entry) for name, entry in entries.items()) or "none installed"
         found = component("degraded" if broken else "healthy" if entries else "not_configured", shown, plugins=entries)
         if broken:
             found["recommended_action"] = {"command": f"evalwright plugins check {broken[0]}", "rationale": "see why"}
         return found
 
     return probe
+
+
+def _shown(name: str, entry: Record) -> str:
+    """Return a plugin's state in a few words, and what it lacks if anything."""
+    lacks = "" if entry["state"] == "healthy" else f" ({entry['details']})"
+    return f"{name} {WORDS[entry['state']]}{lacks}"
 
 
 def _plugin(project: Project, item: Any, catalog: Any) -> Record:

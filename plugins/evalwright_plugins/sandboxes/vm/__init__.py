@@ -1,0 +1,1 @@
+"""The sandbox ``vm`` and the verb that builds its images."""

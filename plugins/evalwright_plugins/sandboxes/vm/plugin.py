@@ -1,0 +1,104 @@
+"""The sandbox ``vm``: a virtual machine for every session, restored from a snapshot of one that has booted."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from evalwright.errors import SandboxError
+from evalwright.interfaces import Deadline, Host, Problem, Sandbox, SandboxRequest, Session
+from evalwright.processes import Supervisor
+from evalwright_plugins.sandboxes.vm.cache import Cache
+from evalwright_plugins.sandboxes.vm.channel import Stream
+from evalwright_plugins.sandboxes.vm.config import VmConfig
+from evalwright_plugins.sandboxes.vm.factory import Factory
+from evalwright_plugins.sandboxes.vm.image import find_image
+from evalwright_plugins.sandboxes.vm.machine import Machine
+from evalwright_plugins.sandboxes.vm.place import reap_places
+from evalwright_plugins.sandboxes.vm.session import VmSession
+from evalwright_plugins.sandboxes.vm.tools import RUN_PROGRAMS, missing_packages
+
+__all__ = ["VmSandbox"]
+
+NETWORKS = (None, "none", "off", "allowlist")
+"""All of them mean that the guest has no interface; what it may reach, it reaches through endpoints."""
+UNAVAILABLE = "E_VM_UNAVAILABLE"
+
+
+class VmSandbox(Sandbox[VmConfig]):
+    """Runs commands under a kernel of their own, which has nothing of the host but a copy of the workspace."""
+
+    api = "sandbox/1.0"
+    Config = VmConfig
+    capabilities = frozenset({"fs-isolated", "gold-isolated", "network-off", "pid-isolated", "resource-limits", "snapshot"})
+
+    def __init__(self, config: VmConfig, host: Host) -> None:
+        super().__init__(config, host)
+        self._supervisor = Supervisor()
+        self._factory = Factory(config, self._supervisor)
+        self._limits: dict[str, int] = config.limits.model_dump(exclude_none=True)
+        self._lock = threading.Lock()
+        self._machines: list[Machine] = []
+
+    def check(self, where: Literal["coordinator", "worker"]) -> Sequence[Problem]:
+        """Say which programs or which image are missing."""
+        if platform.machine() != "x86_64":
+            return [_problem("virtual machines need an x86-64 host", "use another sandbox")]
+        missing = missing_packages(RUN_PROGRAMS)
+        if missing:
+            return [_problem("QEMU is not installed", f"install it: apt-get install {' '.join(missing)}")]
+        image = find_image(Cache(self.config.cache), self.config.root)
+        build = f"evalwright vm build --root {self.config.root}"
+        if image is None:
+            return [_problem(f"no {self.config.root} image was built", f"make it: {build}")]
+        if not image.current:
+            return [_problem(f"the {self.config.root} image is of another version", f"make it again: {build}")]
+        return []
+
+    def start(self, deadline: Deadline) -> None:
+        """Take the snapshot if there is none, and remove what dead processes left."""
+        self.reap(lambda _owner: False)
+        if not self.check("worker"):
+            self._factory.prepare()
+
+    def open(self, request: SandboxRequest) -> Session:
+        """Return a session in a guest of its own. Raises ``SandboxError`` when none can be made."""
+        if request.network not in NETWORKS:
+            raise SandboxError(
+                f'the vm sandbox cannot give network "{request.network}": its guests have no network interface',
+                hint='use network "none" with endpoints, or another sandbox',
+            )
+        return VmSession(request, self._make, self._limits, self.config.disk_bytes)
+
+    def reap(self, alive: Callable[[str], bool]) -> Sequence[str]:
+        """Remove sockets and disks of machines whose harness is dead; the machines died with it."""
+        return reap_places(alive)
+
+    def close(self, deadline: Deadline) -> None:
+        """End every machine."""
+        with self._lock:
+            machines, self._machines = self._machines, []
+        for machine in machines:
+            with contextlib.suppress(OSError):
+                machine.stop(deadline)
+        self._supervisor.close()
+        self._factory.close()
+
+    @property
+    def machines(self) -> Sequence[Machine]:
+        """Return the machines that run."""
+        with self._lock:
+            return [machine for machine in self._machines if machine.running()]
+
+    def _make(self, owner: str, accept: Callable[[Stream, Mapping[str, Any]], None]) -> Machine:
+        machine = self._factory.make(owner, accept)
+        with self._lock:
+            self._machines = [known for known in self._machines if known.running()] + [machine]
+        return machine
+
+
+def _problem(message: str, hint: str) -> Problem:
+    return Problem(message=message, hint=hint, details={"code": UNAVAILABLE})
