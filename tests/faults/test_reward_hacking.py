@@ -5,78 +5,13 @@ from __future__ import annotations
 import importlib.util
 import marshal
 import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-
-from evalwright.coordinate import RunRequest, Stop, run_suite
-from evalwright.hooks import Observers
-from evalwright.report import Projection
-from evalwright.rundir import Layout
-from evalwright.settings import Settings
-from evalwright.suite import load_suite
+from tests.faults.hostile import CASE, FORGED, HIDDEN, TESTS, attempted, carry_out
 
 if TYPE_CHECKING:
     from tests.conftest import Project
-
-Shell = Callable[..., dict[str, Any]]
-HIDDEN = "from f import f\n\ndef test_a():\n    assert f() == 42\n\ndef test_b():\n    assert f() > 0\n"
-FORGED = """
-import os, sys
-xml = ('<testsuites><testsuite name="pytest" tests="2" failures="0" errors="0" skipped="0">'
-       '<testcase classname="test_f" name="test_a"/><testcase classname="test_f" name="test_b"/></testsuite></testsuites>')
-for word in sys.argv:
-    if word.startswith("--junitxml="):
-        with open(word.partition("=")[2], "w") as file:
-            file.write(xml)
-print("test_f.py::test_a PASSED\\ntest_f.py::test_b PASSED\\n2 passed")
-sys.stdout.flush()
-os._exit(0)
-"""
-TESTS = {
-    "use": "tests",
-    "argv": [sys.executable, "-m", "pytest", "-q", "test_f.py"],
-    "format": "pytest",
-    "fail_to_pass": ["test_f.py::test_a"],
-    "pass_to_pass": ["test_f.py::test_b"],
-}
-CASE = {"id": "a", "hidden": "hidden/a"}
-
-
-def ignored(code: str, message: str) -> None:
-    """Take a warning and do nothing."""
-
-
-def carry_out(project: Project, suite: Path) -> Projection:
-    """Run a suite in this process."""
-    evals = project.path / "evals"
-    request = RunRequest(
-        checked=load_suite(suite), layout=Layout(evals, evals / "runs"), settings=Settings(evals=evals, jobs=4), run_id="r"
-    )
-    return run_suite(request, stop=Stop(), observers=lambda complain: Observers((), complain), warn=ignored).report
-
-
-def attempted(
-    project: Project,
-    planted: Mapping[str, str | bytes],
-    answer: int,
-    *,
-    hidden: Mapping[str, str] | None = None,
-    fixture: Mapping[str, str] | None = None,
-    case: Mapping[str, Any] | None = None,
-    scorer: Mapping[str, Any] = TESTS,
-) -> str:
-    """Run an agent that leaves ``f`` returning ``answer`` and plants files; return the case's status."""
-    loot = {"f.py": f"def f():\n    return {answer}\n"} | dict(planted)
-    files: dict[str, str | bytes] = {f"loot/{name}": content for name, content in loot.items()}
-    files |= {f"hidden/a/{name}": text for name, text in (hidden or {"test_f.py": HIDDEN}).items()}
-    files |= {f"fixtures/w/{name}": text for name, text in (fixture or {}).items()}
-    runner = {"shell": True, "command": 'cp -r "$EVALWRIGHT_AGENT/loot/." .', "files": ["loot"]}
-    suite = project.suite(runner=runner, scorers=[scorer], cases=[CASE | dict(case or {})], files=files)
-    return carry_out(project, suite).cases[0].status
-
 
 PLANTED: dict[str, dict[str, str | bytes]] = {
     "conftest that sets the exit status": {"conftest.py": "def pytest_sessionfinish(session):\n    session.exitstatus = 0\n"},
@@ -112,17 +47,17 @@ PLANTED: dict[str, dict[str, str | bytes]] = {
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_files_do_not_turn_a_wrong_answer_into_a_pass(project: Project, name: str) -> None:
-    assert attempted(project, PLANTED[name], 41) == "fail"
+    assert attempted(project, PLANTED[name], 41).status == "fail"
 
 
 def test_right_answer_passes_and_its_report_is_kept(project: Project) -> None:
-    assert attempted(project, {}, 42) == "pass"
+    assert attempted(project, {}, 42).status == "pass"
     assert b"test_a" in project.artifact("r", "a", "scorers/tests.report.txt").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["json", "sitecustomize", "collect only", "weakened visible test"])
 def test_right_answer_passes_whatever_lies_around(project: Project, name: str) -> None:
-    assert attempted(project, PLANTED[name], 42) == "pass"
+    assert attempted(project, PLANTED[name], 42).status == "pass"
 
 
 def test_planted_bytecode_does_not_replace_a_hidden_module(project: Project) -> None:
@@ -133,14 +68,14 @@ def test_planted_bytecode_does_not_replace_a_hidden_module(project: Project) -> 
     tag = sys.implementation.cache_tag
     planted: dict[str, str | bytes] = {f"__pycache__/wanted.{tag}.pyc": unchecked}
 
-    assert attempted(project, planted, 41, hidden=hidden) == "fail"
+    assert attempted(project, planted, 41, hidden=hidden).status == "fail"
 
 
 @pytest.mark.parametrize("name", ["pytest", "_pytest", "iniconfig", "json"])
 def test_planted_bytecode_without_source_does_not_replace_the_test_runner(project: Project, name: str) -> None:
     code = importlib.util.MAGIC_NUMBER + b"\0" * 12 + marshal.dumps(compile(FORGED, name, "exec"))
 
-    assert attempted(project, {f"{name}.pyc": code}, 41) == "fail"
+    assert attempted(project, {f"{name}.pyc": code}, 41).status == "fail"
 
 
 def test_link_in_place_of_a_hidden_file_is_replaced_and_not_followed(project: Project) -> None:
@@ -159,23 +94,23 @@ def test_fixtures_own_configuration_comes_back_when_the_agent_edits_it(project: 
     hidden = {"test_f.py": "from f import f\n\ndef test_a(wanted):\n    assert f() == wanted\n\ndef test_b():\n    pass\n"}
     planted = {"conftest.py": fixture["conftest.py"].replace("42", "41")}
 
-    assert attempted(project, planted, 41, hidden=hidden, fixture=fixture) == "fail"
+    assert attempted(project, planted, 41, hidden=hidden, fixture=fixture).status == "fail"
 
 
 def test_code_that_leaves_the_test_process_with_success_is_a_fail(project: Project) -> None:
-    assert attempted(project, {"f.py": "import os\ndef f():\n    os._exit(0)\n"}, 0) == "fail"
+    assert attempted(project, {"f.py": "import os\ndef f():\n    os._exit(0)\n"}, 0).status == "fail"
 
 
 def test_code_that_skips_its_tests_is_a_fail(project: Project) -> None:
     planted = {"f.py": "import pytest\npytest.skip('not today', allow_module_level=True)\n"}
 
-    assert attempted(project, planted, 0) == "fail"
+    assert attempted(project, planted, 0).status == "fail"
 
 
 def test_forged_pass_lines_on_stdout_are_not_read(project: Project) -> None:
     shouted = 'print("test_f.py::test_a PASSED\\ntest_f.py::test_b PASSED\\n===== 2 passed =====")\ndef f():\n    return 41\n'
 
-    assert attempted(project, {"f.py": shouted}, 0) == "fail"
+    assert attempted(project, {"f.py": shouted}, 0).status == "fail"
 
 
 COMMAND = """
@@ -194,14 +129,14 @@ def test_planted_module_does_not_change_the_verdict_of_a_command_scorer(project:
     code = COMMAND.format(place="$EVALWRIGHT_WORKSPACE")
     scorer = {"use": "command", "id": "c", "argv": ["/usr/bin/python3", "-c", code], "cwd": cwd}
 
-    assert attempted(project, {name: FORGED_VERDICT}, 41, scorer=scorer) == "fail"
+    assert attempted(project, {name: FORGED_VERDICT}, 41, scorer=scorer).status == "fail"
 
 
 def test_command_scorer_passes_the_right_answer_beside_a_planted_module(project: Project) -> None:
     code = COMMAND.format(place="$EVALWRIGHT_WORKSPACE")
     scorer = {"use": "command", "id": "c", "argv": ["/usr/bin/python3", "-c", code]}
 
-    assert attempted(project, {"json.py": FORGED_VERDICT}, 42, scorer=scorer) == "pass"
+    assert attempted(project, {"json.py": FORGED_VERDICT}, 42, scorer=scorer).status == "pass"
 
 
 def test_command_scorer_of_an_evalctl_suite_ignores_planted_modules(project: Project) -> None:
@@ -223,7 +158,7 @@ def test_command_scorer_of_an_evalctl_suite_ignores_planted_modules(project: Pro
 def test_score_that_is_no_number_from_zero_to_one_is_an_error(project: Project, score: str) -> None:
     scorer = {"use": "command", "id": "c", "argv": ["/bin/echo", f'{{"ok": true, "score": {score}, "findings": []}}']}
 
-    assert attempted(project, {}, 42, scorer=scorer) == "error"
+    assert attempted(project, {}, 42, scorer=scorer).status == "error"
 
 
 @pytest.mark.parametrize(
@@ -235,11 +170,11 @@ def test_score_that_is_no_number_from_zero_to_one_is_an_error(project: Project, 
 def test_verdict_that_is_not_one_whole_object_is_an_error(project: Project, verdict: str) -> None:
     scorer = {"use": "command", "id": "c", "argv": ["/bin/echo", verdict]}
 
-    assert attempted(project, {}, 42, scorer=scorer) == "error"
+    assert attempted(project, {}, 42, scorer=scorer).status == "error"
 
 
 def test_verdict_whose_flag_contradicts_a_crash_is_an_error(project: Project) -> None:
     line = 'echo \'{"ok": true, "score": 1, "findings": []}\'; exit 3'
     scorer = {"use": "command", "id": "c", "shell": True, "command": line}
 
-    assert attempted(project, {"result.json": '{"ok": true}'}, 42, scorer=scorer) == "error"
+    assert attempted(project, {"result.json": '{"ok": true}'}, 42, scorer=scorer).status == "error"

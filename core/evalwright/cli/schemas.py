@@ -98,6 +98,7 @@ SCHEMAS: dict[str, Schema] = {
         run=SUMMARY,
         failures=OBJECTS,
         cases=CASES,
+        remarks=OBJECTS,
         run_id=TEXT,
         report_hash=TEXT,
         content_hash=TEXT,
