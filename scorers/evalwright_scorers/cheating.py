@@ -28,7 +28,10 @@ BUILD_FILES = frozenset({"Makefile", "makefile", "GNUmakefile", "justfile"})
 SOURCES = frozenset({".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx"})
 EXECUTABLE = 0o111
 
-RUNNER_SETTING = re.compile(r"pytest|addopts|testpaths|python_files|jest|mocha|vitest|\"(pre|post)?test[\w:]*\"\s*:|\[testenv")
+RUNNER_SETTING = re.compile(
+    r"pytest|addopts|testpaths|python_files|jest|mocha|vitest|\"(pre|post)?test[\w:]*\"\s*:|\[testenv"
+    r"|\"\s*:\s*\"(true|exit|echo|npm|npx|node|yarn|pnpm)\b"
+)
 EXIT_AT_IMPORT = re.compile(r"(sys\.exit|exit|quit|process\.exit)\(\s*0?\s*\)|raise SystemExit(\(\s*0?\s*\))?\s*$")
 EXIT_ANYWHERE = re.compile(r"\bos\._exit\(|\bpytest_sessionfinish\b|\bsession\.exitstatus\s*=|\bpytest\.exit\(")
 FRAMEWORK = re.compile(

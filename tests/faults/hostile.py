@@ -41,12 +41,8 @@ TESTS = {
 CASE = {"id": "a", "hidden": "hidden/a"}
 
 
-def ignored(code: str, message: str) -> None:
-    """Take a warning and do nothing."""
-
-
-def carry_out(project: Project, suite: Path, **settings: Any) -> Projection:
-    """Run a suite in this process."""
+def carry_out(project: Project, suite: Path, warnings: list[Mapping[str, str]] | None = None, **settings: Any) -> Projection:
+    """Run a suite in this process, and collect its trials' warnings."""
     evals = project.path / "evals"
     request = RunRequest(
         checked=load_suite(suite),
@@ -54,7 +50,12 @@ def carry_out(project: Project, suite: Path, **settings: Any) -> Projection:
         settings=Settings(evals=evals, jobs=4, **settings),
         run_id="r",
     )
-    return run_suite(request, stop=Stop(), observers=lambda complain: Observers((), complain), warn=ignored).report
+    told = [] if warnings is None else warnings
+
+    def warn(code: str, message: str) -> None:
+        told.append({"code": code, "message": message})
+
+    return run_suite(request, stop=Stop(), observers=lambda complain: Observers((), complain), warn=warn).report
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Attempt:
 
     status: str
     scores: tuple[Mapping[str, Any], ...]
+    warnings: tuple[Mapping[str, str], ...] = ()
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
@@ -94,6 +96,8 @@ def attempted(
     files |= {f"hidden/a/{name}": text for name, text in (hidden or {"test_f.py": HIDDEN}).items()}
     files |= {f"fixtures/w/{name}": text for name, text in (fixture or {}).items()}
     runner = {"shell": True, "command": f'cp -r "$EVALWRIGHT_AGENT/loot/." . && {{ {then}; }}', "files": ["loot"]}
-    suite = project.suite(runner=runner, scorers=[scorer, *also], cases=[CASE | dict(case or {})], files=files)
-    reported = carry_out(project, suite, **settings).cases[0]
-    return Attempt(reported.status, tuple(reported.scores))
+    whole = {key: value for key, value in {**CASE, **(case or {})}.items() if value is not None}
+    suite = project.suite(runner=runner, scorers=[scorer, *also], cases=[whole], files=files)
+    warnings: list[Mapping[str, str]] = []
+    reported = carry_out(project, suite, warnings, **settings).cases[0]
+    return Attempt(reported.status, tuple(reported.scores), tuple(warnings))

@@ -300,14 +300,18 @@ def test_agent_finds_no_repository_around_its_workspace(project: Project, shell_
 LOOK = """
 echo "== env"; env
 echo "== cwd"; pwd; readlink /proc/self/cwd
-echo "== self"; tr '\\0' '\\n' < /proc/self/environ; tr '\\0' ' ' < /proc/self/cmdline
+echo "== self"; tr '\\0' '\\n' < /proc/self/environ; tr '\\0' ' ' < /proc/self/cmdline; cat /proc/self/cgroup
 echo "== case"; cat "$EVALWRIGHT_CASE_FILE" "$EVALCTL_CASE_FILE"
 echo "== exchange"; ls -R "$(dirname "$EVALWRIGHT_CASE_FILE")/.."; cat "$EVALWRIGHT_TASK_FILE"
 hostname
 """
 
 
-def test_nothing_shown_to_the_agent_names_case_suite_run_or_answer(project: Project, shell_runner: Shell) -> None:
+@pytest.mark.parametrize("sandbox", ["subprocess", "spoolctl"])
+def test_nothing_shown_to_the_agent_names_case_suite_run_or_answer(
+    project: Project, shell_runner: Shell, require: Callable[[str], None], sandbox: str
+) -> None:
+    require("python:spoolctl" if sandbox == "spoolctl" else "sh")
     case = {
         "id": "two-reverts-004",
         "expect": {"exact": "the-expected-answer", "text_contains": ["contained-words"]},
@@ -323,7 +327,8 @@ def test_nothing_shown_to_the_agent_names_case_suite_run_or_answer(project: Proj
         "hidden/two-reverts-004/test_it.py": "hidden-content\n",
         "gold/two-reverts-004/f.txt": "gold-content\n",
     }
-    suite = project.suite("secret-suite-name", runner=shell_runner(LOOK), cases=[case], files=files)
+    runner = shell_runner(LOOK)
+    suite = project.suite("secret-suite-name", runner=runner, cases=[case], files=files, sandbox=sandbox)
 
     carry_out(project, suite)
 

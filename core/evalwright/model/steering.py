@@ -21,8 +21,8 @@ PROGRAMS = frozenset(
 )
 FILES = frozenset(
     {".node-options", ".noserc", ".npmrc", ".pnpmfile.cjs", ".pytest.ini", ".pytest.toml", ".taprc", ".yarnrc", ".yarnrc.yml"}
-    | {"bunfig.toml", "conftest.py", "node.config.json", "noxfile.py", "pytest.ini", "pytest.py", "pytest.toml", "pyvenv.cfg"}
-    | {"sitecustomize.py", "unittest.py", "usercustomize.py"}
+    | {"bunfig.toml", "conftest.py", "node.config.json", "noxfile.py", "pluggy.py", "pytest.ini", "pytest.py", "pytest.toml"}
+    | {"pyvenv.cfg", "sitecustomize.py", "unittest.py", "usercustomize.py"}
 )
 PATTERN = re.compile(
     r"\.(mocharc|nycrc|c8rc|babelrc)(\.\w+)?|(ava|babel|cypress|jasmine|jest|karma|playwright|vitest)\.(config|conf)\.\w+"
