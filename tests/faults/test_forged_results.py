@@ -77,6 +77,13 @@ for thing in gc.get_objects():
     if isinstance(thing, PytestPluginManager):
         thing.register(Evil())
 """ + WRONG,
+    "rewrites a test while another runs": """
+import sys
+def f():
+    tests = sys.modules["test_f"]
+    tests.test_b.__code__ = (lambda: None).__code__
+    return 42 if sys._getframe(1).f_code.co_name == "test_a" else 0
+""",
     "turns the tests off": """
 import sys
 def nothing(): pass

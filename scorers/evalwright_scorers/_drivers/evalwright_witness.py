@@ -37,6 +37,7 @@ class Witness:
         self._seal = seal
         self._tests: dict[str, dict[str, str]] = {}
         self._framework: list[Place] = []
+        self._bodies: dict[str, tuple[Any, Any]] = {}
         self._plugins: set[int] = set()
 
     @pytest.hookimpl(tryfirst=True)
@@ -48,7 +49,9 @@ class Witness:
     def pytest_itemcollected(self, item: pytest.Item) -> None:
         """Object to a test whose body is the agent's."""
         function = inspect.unwrap(getattr(item, "function", None) or _nothing)
-        origin = os.path.realpath(function.__code__.co_filename) if isinstance(function, FunctionType) else ""
+        code = getattr(function, "__code__", None)
+        self._bodies[item.nodeid] = function, code
+        origin = os.path.realpath(code.co_filename) if code else ""
         if origin in self._changed and origin != os.path.realpath(str(item.fspath)):
             self._note(item.nodeid, "tampered", "its body comes from " + os.path.basename(origin))
 
@@ -101,6 +104,9 @@ class Witness:
             self._note(report.nodeid, "xpassed" if report.outcome == "passed" else "xfailed", str(report.wasxfail))
 
     def _inspect(self, nodeid: str) -> None:
+        function, code = self._bodies.get(nodeid, (None, None))
+        if getattr(function, "__code__", None) is not code:
+            self._note(nodeid, "tampered", "its body was replaced")
         for owner, key, value, code in self._framework:
             if vars(owner).get(key) is not value or _code(value) is not code:
                 name = getattr(owner, "__qualname__", owner.__name__)
