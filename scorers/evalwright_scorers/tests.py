@@ -101,7 +101,7 @@ class Tests(Scorer[TestsConfig]):
             keep_output(context, completed)
             if completed.canceled:
                 raise TrialError("canceled", "the tests were canceled")
-            if completed.spawn_error is not None:
+            if completed.spawn_error is not None and not _lies_in_workspace(wanted):
                 raise TrialError("tests_not_started", f"the tests could not start: {completed.spawn_error}")
             document = None if wanted.format == "exit" else _document(place, context)
         score = _judged(wanted, completed, document, place.seal)
@@ -142,6 +142,12 @@ def _command(wanted: TestsConfig, place: _Place, context: ScoreContext) -> Comma
     return Command(argv=argv, env=env, stdin=stdin, timeout=wanted.timeout_seconds, capture=BoundedOutput)
 
 
+def _lies_in_workspace(wanted: TestsConfig) -> bool:
+    """Tell whether the program is a file of the workspace, which the agent may have taken away."""
+    program = (wanted.argv or [""])[0]
+    return "/" in program and not program.startswith("/")
+
+
 def _report_variables(place: _Place) -> dict[str, str]:
     return {f"{prefix}_REPORT_FILE": str(place.report) for prefix in ("EVALWRIGHT", "EVALCTL")}
 
@@ -156,6 +162,8 @@ def _document(place: _Place, context: ScoreContext) -> bytes | None:
 
 
 def _judged(wanted: TestsConfig, completed: Completed, document: bytes | None, seal: Seal) -> Score:
+    if completed.spawn_error is not None:
+        return Score.failed({"why": f"the tests could not start from the workspace: {completed.spawn_error}"})
     if completed.timed_out:
         return Score.failed({"why": f"tests timed out after {seconds(wanted.timeout_seconds)}"})
     if completed.limit is not None:

@@ -143,6 +143,7 @@ SCORE = _object(
     label=TEXT,
     findings=OBJECTS,
     required=FLAG,
+    advisory=FLAG,
     id=TEXT,
     metrics={"type": "object", "additionalProperties": {"type": "number"}},
     error=FLAG,
