@@ -42,10 +42,10 @@ def apply_scorers(
             if record is not None:
                 records.append(record)
             elif scorer.applies(own):
-                records.append(_record(entry, Score.broken("the stored score is missing"), trial.native))
+                records.append(_record(entry, scorer, Score.broken("the stored score is missing"), trial.native))
         elif scorer.applies(own):
             score = _checked(_score(entry, scorer, replace(trial, expect=own), context))
-            records.append(_record(entry, score, trial.native))
+            records.append(_record(entry, scorer, score, trial.native))
     if trial.native and trial.exit_code and not any(record["scorer"] == "exit-code" for record in records):
         records.append(_unexpected_exit(trial.exit_code))
     return records
@@ -57,7 +57,7 @@ def fold_status(records: Sequence[Mapping[str, Any]], *, broken: bool) -> str:
         return "error"
     if any(not record["ok"] for record in records if record.get("required", True)):
         return "fail"
-    return "pass" if records else "unscored"
+    return "pass" if any(not record.get("advisory") for record in records) else "unscored"
 
 
 def mean_score(records: Sequence[Mapping[str, Any]]) -> float:
@@ -95,15 +95,17 @@ def _checked(score: Score) -> Score:
     return Score.broken(f"the metric {bad[0]} is not finite") if bad else score
 
 
-def _record(entry: ScorerEntry, score: Score, native: bool) -> Record:
+def _record(entry: ScorerEntry, scorer: Scorer[Any], score: Score, native: bool) -> Record:
     record: Record = {
         "scorer": entry.table.use,
         "ok": score.ok,
         "score": float(score.score),
         "label": score.label or ("pass" if score.ok else "fail"),
         "findings": [dict(finding) for finding in score.findings],
-        "required": entry.required,
+        "required": entry.required and not scorer.advisory,
     }
+    if scorer.advisory:
+        record["advisory"] = True
     if entry.explicit_id and (native or entry.table.use not in BUILTIN_SCORERS):
         record["id"] = entry.id
     if score.metrics:

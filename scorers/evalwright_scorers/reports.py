@@ -8,10 +8,10 @@ from typing import Literal
 
 __all__ = ["GOOD", "Listed", "Outcome", "Report", "ReportUnreadable"]
 
-Outcome = Literal["passed", "xfailed", "xpassed", "skipped", "error", "failed"]
+Outcome = Literal["passed", "xfailed", "xpassed", "skipped", "tampered", "error", "failed"]
 
 GOOD: frozenset[Outcome] = frozenset({"passed", "xfailed", "xpassed"})
-_WORST_FIRST: tuple[Outcome, ...] = ("failed", "error", "skipped", "xpassed", "xfailed", "passed")
+_WORST_FIRST: tuple[Outcome, ...] = ("failed", "error", "tampered", "skipped", "xpassed", "xfailed", "passed")
 
 
 class ReportUnreadable(Exception):
@@ -54,8 +54,8 @@ class Report:
 
     @property
     def lists_failure(self) -> bool:
-        """Tell whether any test failed or broke."""
-        return any(test.outcome in ("failed", "error") for test in self.tests)
+        """Tell whether any test failed, broke or was tampered with."""
+        return any(test.outcome in ("failed", "error", "tampered") for test in self.tests)
 
 
 def _worse(one: Listed | None, other: Listed) -> Listed:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
@@ -13,11 +13,14 @@ from pydantic import BaseModel, Field, model_validator
 
 from evalwright.errors import TrialError
 from evalwright.interfaces import BoundedOutput, Command, ScoreContext, Scorer, Session
-from evalwright.model import Completed, Score, ScoredTrial
+from evalwright.model import Completed, Finding, Score, ScoredTrial
+from evalwright_scorers.added_lines import added_lines
+from evalwright_scorers.cheating import changed_tests, limited, planted_configuration, planted_programs
 from evalwright_scorers.commands import keep_output, render, seconds
 from evalwright_scorers.expectation import table
 from evalwright_scorers.junit import read_junit
 from evalwright_scorers.reports import Report, ReportUnreadable
+from evalwright_scorers.sealed import Seal, install, read_sealed
 from evalwright_scorers.tap import read_tap
 from evalwright_scorers.tested import judge_report
 
@@ -26,15 +29,15 @@ __all__ = ["Tests", "TestsConfig"]
 GOLD = ("_CASE_FILE", "_OUTPUT_FILE", "_SUITE")
 MAX_REPORT_BYTES = 16 * 1024 * 1024
 READERS: Mapping[str, Callable[[bytes], Report]] = MappingProxyType(
-    {"junit": read_junit, "pytest": read_junit, "tap": read_tap}
+    {"junit": read_junit, "pytest": read_sealed, "tap": read_tap}
 )
 
 
 class TestsConfig(BaseModel, extra="forbid", frozen=True, strict=True):
     """The command that runs the tests, and how its result is read.
 
-    ``pytest`` appends what makes pytest write a report, by the settings of the fixture; with ``junit`` and ``tap`` the command
-    writes the report to ``$EVALWRIGHT_REPORT_FILE``; ``exit`` reads only the exit status. ``fail_to_pass`` and
+    ``pytest`` appends what makes pytest write a sealed report, by the settings of the fixture; with ``junit`` and ``tap`` the
+    command writes the report to ``$EVALWRIGHT_REPORT_FILE``; ``exit`` reads only the exit status. ``fail_to_pass`` and
     ``pass_to_pass`` name tests that must be listed as passed; without names all listed tests must pass.
     """
 
@@ -58,17 +61,20 @@ class TestsConfig(BaseModel, extra="forbid", frozen=True, strict=True):
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A session with the report path that was made for it alone."""
+    """A session with the report path and the seal that were made for it alone, and the paths that the agent changed."""
 
     session: Session
     report: PurePosixPath
+    seal: Seal
+    changed: Sequence[str]
 
 
 class Tests(Scorer[TestsConfig]):
     """Passes when the required tests are reported as passed and the exit status agrees.
 
     The tests run on a fresh clone of the final workspace with the case's hidden files laid over it. Time that runs out,
-    or success without a report, is a fail: the code under test may have caused it.
+    or success without a report, is a fail: the code under test may have caused it. What the agent changed in visible tests
+    and in the configuration of test runners does not take part, and is a finding.
     """
 
     api = "scorer/1.0"
@@ -89,15 +95,29 @@ class Tests(Scorer[TestsConfig]):
         """Run the tests and judge their report."""
         wanted = _complete(table(trial.expect, "tests", self.config))
         with context.session(workspace="final", hidden=True) as session:
-            place = _Place(session, session.exchange / f"report-{secrets.token_hex(16)}")
+            changed = [str(session.workspace / change.path) for change in trial.changes]
+            place = _Place(session, session.exchange / f"report-{secrets.token_hex(16)}", Seal(), changed)
             completed = session.execute(_command(wanted, place, context))
             keep_output(context, completed)
             if completed.canceled:
                 raise TrialError("canceled", "the tests were canceled")
-            if completed.spawn_error is not None:
+            if completed.spawn_error is not None and not _lies_in_workspace(wanted):
                 raise TrialError("tests_not_started", f"the tests could not start: {completed.spawn_error}")
             document = None if wanted.format == "exit" else _document(place, context)
-        return _judged(wanted, completed, document)
+        score = _judged(wanted, completed, document, place.seal)
+        return replace(score, findings=(*score.findings, *_restored(trial)))
+
+
+def _restored(trial: ScoredTrial) -> Iterator[Finding]:
+    """Yield what the agent changed in tests and their configuration, and the tests ran without."""
+    added = list(added_lines(trial.diff))
+    yield from limited(
+        [
+            *changed_tests(trial.changes),
+            *planted_configuration(trial.changes, added),
+            *planted_programs(trial.changes, trial.after),
+        ]
+    )
 
 
 def _complete(wanted: TestsConfig) -> TestsConfig:
@@ -111,29 +131,25 @@ def _complete(wanted: TestsConfig) -> TestsConfig:
 def _command(wanted: TestsConfig, place: _Place, context: ScoreContext) -> Command:
     env = {name: value for name, value in context.environment(place.session).items() if not name.endswith(GOLD)}
     env |= {"PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"}
+    argv = render(wanted.argv or (), env | _report_variables(place))
     if wanted.format == "pytest":
         env["PYTHONSAFEPATH"] = "1"
-    env |= {f"{prefix}_REPORT_FILE": str(place.report) for prefix in ("EVALWRIGHT", "EVALCTL")}
-    argv = render(wanted.argv or (), env)
-    if wanted.format == "pytest":
-        argv += ["-p", "no:cacheprovider", f"--junitxml={place.report}", "-o", "addopts=", "--rootdir=."]
-        argv += [] if _names_import_path(place.session) else ["-o", "pythonpath=."]
-    return Command(argv=argv, env=env, timeout=wanted.timeout_seconds, capture=BoundedOutput)
+        argv += install(place.session, env)
+        stdin = place.seal.orders(place.report, place.changed)
+    else:
+        env |= _report_variables(place)
+        stdin = None
+    return Command(argv=argv, env=env, stdin=stdin, timeout=wanted.timeout_seconds, capture=BoundedOutput)
 
 
-def _names_import_path(session: Session) -> bool:
-    """Tell whether the fixture's settings say where its packages are; else the workspace itself is the place.
+def _lies_in_workspace(wanted: TestsConfig) -> bool:
+    """Tell whether the program is a file of the workspace, which the agent may have taken away."""
+    program = (wanted.argv or [""])[0]
+    return "/" in program and not program.startswith("/")
 
-    Python is not let look there on its own: a ``json.py`` of the agent would run before pytest.
-    """
-    for name in ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"):
-        try:
-            settings = session.get(session.workspace / name, max_bytes=MAX_REPORT_BYTES)
-        except OSError:
-            continue
-        if b"pythonpath" in settings:
-            return True
-    return False
+
+def _report_variables(place: _Place) -> dict[str, str]:
+    return {f"{prefix}_REPORT_FILE": str(place.report) for prefix in ("EVALWRIGHT", "EVALCTL")}
 
 
 def _document(place: _Place, context: ScoreContext) -> bytes | None:
@@ -145,7 +161,9 @@ def _document(place: _Place, context: ScoreContext) -> bytes | None:
     return document
 
 
-def _judged(wanted: TestsConfig, completed: Completed, document: bytes | None) -> Score:
+def _judged(wanted: TestsConfig, completed: Completed, document: bytes | None, seal: Seal) -> Score:
+    if completed.spawn_error is not None:
+        return Score.failed({"why": f"the tests could not start from the workspace: {completed.spawn_error}"})
     if completed.timed_out:
         return Score.failed({"why": f"tests timed out after {seconds(wanted.timeout_seconds)}"})
     if completed.limit is not None:
@@ -159,7 +177,7 @@ def _judged(wanted: TestsConfig, completed: Completed, document: bytes | None) -
     if len(document) > MAX_REPORT_BYTES:
         return Score.failed({"why": f"the report is larger than {MAX_REPORT_BYTES} bytes"})
     try:
-        report = READERS[wanted.format](document)
+        report = READERS[wanted.format](seal.opened(document) if wanted.format == "pytest" else document)
     except ReportUnreadable as error:
         return Score.failed({"why": f"{exited} with an unreadable report: {error}"})
     return judge_report(report, wanted.required, completed.exit_code)

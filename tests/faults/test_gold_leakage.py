@@ -17,6 +17,7 @@ from evalwright.hooks import Observers
 from evalwright.report import Projection
 from evalwright.rundir import Layout
 from evalwright.settings import Settings
+from evalwright.store import DirectoryStore
 from evalwright.suite import load_suite
 
 if TYPE_CHECKING:
@@ -149,6 +150,120 @@ def test_repository_of_a_suite_that_is_named_by_a_relative_path_works_in_the_wor
     assert "status=0" in said(project)
 
 
+def test_index_and_working_tree_have_the_state_that_the_fixture_has(
+    project: Project, shell_runner: Shell, repository: Path
+) -> None:
+    for name in ("kept.txt", "gone.txt", "cached.txt", "edited.txt", "both.txt"):
+        (repository / name).write_text(f"{name}\n")
+    committed(repository, "more")
+    (repository / ".git" / "info" / "exclude").write_text("*.log\n")
+    (repository / "noise.log").write_text("ignored\n")
+    (repository / "new \u00e9.txt").write_text("new\n")
+    (repository / "untracked.txt").write_text("untracked\n")
+    (repository / "both.txt").write_text("staged\n")
+    git(repository, "add", "new \u00e9.txt", "both.txt")
+    git(repository, "rm", "-q", "gone.txt")
+    git(repository, "rm", "-q", "--cached", "cached.txt")
+    (repository / "edited.txt").write_text("edited\n")
+    wanted = git(repository, "status", "--short")
+
+    carry_out(project, suite_on(repository, shell_runner("git status --short; git fsck --full --strict && echo sound")))
+
+    assert said(project).splitlines() == [*wanted.splitlines(), "sound"]
+    assert {"A ", "M ", "D ", "??"} <= {line[:2] for line in said(project).splitlines()}
+
+
+def test_what_is_only_in_the_index_does_not_reach_the_workspace(
+    project: Project, shell_runner: Shell, repository: Path
+) -> None:
+    for name in ("a.txt", "new.txt"):
+        (repository / name).write_text("GOLD staged\n")
+    git(repository, "add", "-A")
+    (repository / "a.txt").write_text("base\n")
+    (repository / "new.txt").unlink()
+
+    carry_out(project, suite_on(repository, shell_runner(SEARCH)))
+
+    assert "GOLD" not in said(project)
+    assert "FOUND" not in said(project)
+
+
+def test_first_commit_may_be_staged_and_not_made(project: Project, shell_runner: Shell, require: Callable[[str], None]) -> None:
+    require("git")
+    directory = project.path / "evals" / "suites" / "demo" / "fixtures" / "w"
+    directory.mkdir(parents=True)
+    git(directory, "init", "-q", "-b", "main")
+    (directory / "a.txt").write_text("a\n")
+    git(directory, "add", "a.txt")
+
+    carry_out(
+        project,
+        suite_on(directory, shell_runner("git status --short; git commit -qm x --author 'a <a@b>' 2>&1; git show :a.txt")),
+    )
+
+    assert said(project).startswith("A  a.txt\n")
+    assert said(project).endswith("a\n")
+
+
+def test_every_other_place_that_can_hold_gold_is_gone(
+    project: Project, shell_runner: Shell, repository: Path, tmp_path: Path
+) -> None:
+    base = git(repository, "rev-parse", "HEAD")
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "-q", str(repository), str(other))
+    (other / "a.txt").write_text("GOLD elsewhere\n")
+    gold = committed(other, "GOLD commit")
+    inside = repository / ".git"
+    (inside / "objects" / "info" / "alternates").write_text(f"{other}/.git/objects\n")
+    git(repository, "replace", base, gold)
+    (inside / "packed-refs").write_text(f"# pack-refs with: peeled fully-peeled sorted\n{gold} refs/heads/GOLD\n")
+    for name in ("ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "BISECT_LOG"):
+        (inside / name).write_text(f"{gold}\n")
+    for name in ("hooks/post-checkout", "lfs/objects/x", "modules/m/HEAD", "worktrees/w/HEAD", "rr-cache/x", "info/GOLD"):
+        (inside / name).parent.mkdir(parents=True, exist_ok=True)
+        (inside / name).write_text("GOLD\n")
+    git(repository, "config", "http.extraHeader", "Authorization: GOLD")
+    git(repository, "config", "alias.x", "!echo GOLD")
+    suite = suite_on(repository, shell_runner(SEARCH + "ls .git .git/hooks; git x\n"))
+    (suite / "cases.jsonl").write_text((suite / "cases.jsonl").read_text().replace('"t"', json.dumps(gold)))
+
+    carry_out(project, suite)
+
+    text = said(project)
+    assert "GOLD" not in text
+    assert "FOUND" not in text
+    assert gold not in text
+    assert "status=0" in text
+    for name in ("ORIG_HEAD", "FETCH_HEAD", "hooks", "lfs", "modules", "worktrees", "logs"):
+        assert name not in text.split()
+
+
+def test_prepared_repository_depends_on_nothing_but_the_fixture(repository: Path, tmp_path: Path) -> None:
+    (repository / "staged.txt").write_text("staged\n")
+    git(repository, "add", "staged.txt")
+    first = DirectoryStore(tmp_path / "one").put_fixture(repository)
+    for path in repository.rglob("*"):
+        os.utime(path, (1, 1), follow_symlinks=False)
+    git(repository, "gc", "-q")
+
+    assert DirectoryStore(tmp_path / "two").put_fixture(repository) == first
+
+
+@pytest.mark.parametrize(("kind", "why"), [("pointer", "pointer to a git directory"), ("link", "link to a git directory")])
+def test_repository_whose_git_directory_lies_elsewhere_is_refused(repository: Path, kind: str, why: str) -> None:
+    suite = suite_on(repository, {"argv": ["true"]})
+    (repository / ".git").rename(repository / "real")
+    if kind == "pointer":
+        (repository / ".git").write_text("gitdir: real\n")
+    else:
+        (repository / ".git").symlink_to("real")
+
+    with pytest.raises(SuiteError) as caught:
+        load_suite(suite)
+
+    assert why in " ".join(record["message"] for record in caught.value.records())
+
+
 def test_shallow_clone_works_in_the_workspace(project: Project, shell_runner: Shell, repository: Path, tmp_path: Path) -> None:
     origin = tmp_path / "origin"
     repository.rename(origin)
@@ -197,14 +312,18 @@ def test_agent_finds_no_repository_around_its_workspace(project: Project, shell_
 LOOK = """
 echo "== env"; env
 echo "== cwd"; pwd; readlink /proc/self/cwd
-echo "== self"; tr '\\0' '\\n' < /proc/self/environ; tr '\\0' ' ' < /proc/self/cmdline
+echo "== self"; tr '\\0' '\\n' < /proc/self/environ; tr '\\0' ' ' < /proc/self/cmdline; cat /proc/self/cgroup
 echo "== case"; cat "$EVALWRIGHT_CASE_FILE" "$EVALCTL_CASE_FILE"
 echo "== exchange"; ls -R "$(dirname "$EVALWRIGHT_CASE_FILE")/.."; cat "$EVALWRIGHT_TASK_FILE"
 hostname
 """
 
 
-def test_nothing_shown_to_the_agent_names_case_suite_run_or_answer(project: Project, shell_runner: Shell) -> None:
+@pytest.mark.parametrize("sandbox", ["subprocess", "spoolctl"])
+def test_nothing_shown_to_the_agent_names_case_suite_run_or_answer(
+    project: Project, shell_runner: Shell, require: Callable[[str], None], sandbox: str
+) -> None:
+    require("python:spoolctl" if sandbox == "spoolctl" else "sh")
     case = {
         "id": "two-reverts-004",
         "expect": {"exact": "the-expected-answer", "text_contains": ["contained-words"]},
@@ -220,7 +339,8 @@ def test_nothing_shown_to_the_agent_names_case_suite_run_or_answer(project: Proj
         "hidden/two-reverts-004/test_it.py": "hidden-content\n",
         "gold/two-reverts-004/f.txt": "gold-content\n",
     }
-    suite = project.suite("secret-suite-name", runner=shell_runner(LOOK), cases=[case], files=files)
+    runner = shell_runner(LOOK)
+    suite = project.suite("secret-suite-name", runner=runner, cases=[case], files=files, sandbox=sandbox)
 
     carry_out(project, suite)
 

@@ -198,6 +198,16 @@ def test_nothing_of_an_agent_outlives_its_trial(
     assert plain.project.artifact("r", "a", "score.json").stat().st_uid != 0
 
 
+def test_closed_directory_does_not_keep_planted_configuration_from_being_removed(plain: Plain, shell_runner: Shell) -> None:
+    runner = shell_runner("mkdir -p a/b && echo x > a/b/conftest.py && chmod 500 a/b a .")
+    scorer = {"use": "tests", "argv": ["/bin/sh", "-c", "! test -e a/b/conftest.py"], "format": "exit"}
+    plain.project.suite(runner=runner, scorers=[scorer], cases=[{"id": "a"}])
+
+    answer = plain.call(*RUN)
+
+    assert answer["data"]["run"]["status_counts"]["pass"] == 1, answer
+
+
 def hanging(plain: Plain) -> str:
     """Return a line that makes a daemon and hangs, deaf to polite signals; once ``go`` exists it ends at once."""
     daemon, go = DAEMON.format(pids=plain.pids), plain.place / "go"

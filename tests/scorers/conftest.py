@@ -76,6 +76,7 @@ class FakeSession(Session):
     def put(self, source: Path | bytes, to: PurePosixPath) -> None:
         """Write bytes."""
         assert isinstance(source, bytes)
+        Path(to).parent.mkdir(parents=True, exist_ok=True)
         Path(to).write_bytes(source)
 
     def get(self, path: PurePosixPath, *, max_bytes: int) -> bytes:

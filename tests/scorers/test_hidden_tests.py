@@ -183,6 +183,13 @@ def test_tests_that_cannot_start_are_an_error(bench: Bench) -> None:
     assert caught.value.kind == "tests_not_started"
 
 
+def test_program_of_the_workspace_that_the_agent_took_away_is_a_fail(bench: Bench) -> None:
+    score = bench.score(Scorer, {"argv": ["./run-tests"]})
+
+    assert (score.ok, score.error) == (False, False)
+    assert score.findings[0]["why"].startswith("the tests could not start from the workspace: ")
+
+
 def test_the_command_runs_with_wide_lines_and_leaves_no_bytecode(bench: Bench) -> None:
     bench.score(Scorer, {"argv": ["true", "$EVALWRIGHT_REPORT_FILE"]})
 

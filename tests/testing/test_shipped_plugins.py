@@ -33,6 +33,7 @@ from evalwright_scorers.command import CommandConfig as ScorerCommandConfig
 from evalwright_scorers.command import CommandScorer
 from evalwright_scorers.exit_code import ExitCode, ExitCodeConfig
 from evalwright_scorers.files import FileExists, FileExistsConfig, WorkspaceDiff, WorkspaceDiffConfig
+from evalwright_scorers.integrity import Integrity, IntegrityConfig
 from evalwright_scorers.json_schema import JsonSchema, JsonSchemaConfig
 from evalwright_scorers.number import Number, NumberConfig
 from evalwright_scorers.numeric import NumericThreshold, NumericThresholdConfig
@@ -131,6 +132,20 @@ class TestRegex(ScorerContract):
 
     def wrong(self) -> ScoredTrial:
         return self.trial("ab")
+
+
+class TestIntegrity(ScorerContract):
+    expect = MappingProxyType({"scope": ["src/**"]})
+
+    def make(self, host: Host) -> Integrity:
+        return Integrity(IntegrityConfig(), host)
+
+    def right(self) -> ScoredTrial:
+        return self.trial("done")
+
+    def wrong(self) -> ScoredTrial:
+        change = Change(path="tests/test_a.py", status="deleted", kind="file", sha256_before="sha256:0", sha256_after=None)
+        return self.trial("done", changes=(change,))
 
 
 class TestJsonSchema(ScorerContract):

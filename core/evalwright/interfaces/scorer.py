@@ -66,6 +66,11 @@ class Scorer(Plugin[C]):
     Expect: ClassVar[Mapping[str, type[BaseModel]]] = MappingProxyType({})
     pure: ClassVar[bool] = False
 
+    @property
+    def advisory(self) -> bool:
+        """Tell that the scores inform and never decide a status: a case needs another scorer to be judged."""
+        return False
+
     def applies(self, expect: Mapping[str, Any]) -> bool:
         """Tell from the scorer's own expectations whether it will record a score; known before anything runs."""
         return True

@@ -57,6 +57,8 @@ class ScoredTrial:
 
     ``expect`` holds the expectations that the scorer owns, as written in the case and already validated against its
     ``Expect`` models. ``output`` is the redacted, bounded answer; ``native`` tells a native suite from one in evalctl form.
+    ``diff`` is the unified diff of the workspace, without git's own directory, and ``transcript`` the runner's streams and
+    events; both are redacted.
     """
 
     case_id: str
@@ -69,5 +71,7 @@ class ScoredTrial:
     before: Manifest = field(default_factory=Manifest)
     after: Manifest = field(default_factory=Manifest)
     changes: tuple[Change, ...] = ()
+    diff: str = ""
+    transcript: str = ""
     native: bool = True
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])

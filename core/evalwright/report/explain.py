@@ -7,6 +7,7 @@ from typing import Any
 
 from evalwright.errors import RunCorrupt, RunNotFound
 from evalwright.ledger import read_events
+from evalwright.report.text import finding_text
 from evalwright.rundir import RunDirectory, read_object
 
 __all__ = ["explain_trial", "explanation_text"]
@@ -72,6 +73,9 @@ def explanation_text(data: Mapping[str, Any]) -> str:
         extra = "  ".join(f"{key} {value}" for key, value in hop.items() if key not in {"hop", "name", "what", "ms"})
         lines.append(f"{hop['hop']:>3}  {hop['name']:<10}{shown}  {hop['what']}{f'  [{extra}]' if extra else ''}")
     plugins = ", ".join(f"{p['name']} ({p['distribution']} {p['version']})" for p in data["plugins"])
+    found = [(score.get("id", score["scorer"]), finding) for score in data["scores"] for finding in score["findings"]]
+    if found:
+        lines += ["", "findings:", *(f"  {name}: {finding_text(finding)}" for name, finding in found)]
     lines += ["", f"plugins: {plugins}", "", "digests:"]
     lines += [f"  {name:<24} {digest}" for name, digest in data["digests"].items()]
     return "\n".join(lines) + "\n"

@@ -42,9 +42,11 @@ def junit_report(report: Projection, *, durations: Mapping[str, float], failures
 
 def _add(suite: ET.Element, name: str, case: ReportedCase, seconds: float) -> None:
     element = ET.SubElement(suite, "testcase", name=_clean(case.id), classname=name, time=f"{seconds:.3f}")
-    if case.ok:
-        return
     body = _clean("\n".join(case_lines(case)))[:MAX_BODY]
+    if case.ok:
+        if case.remarks:
+            ET.SubElement(element, "system-out").text = body
+        return
     tag = {"fail": "failure", "error": "error"}.get(case.status, "skipped")
     wrong = [str(score.get("id", score["scorer"])) for score in case.scores if not score["ok"]]
     message = (

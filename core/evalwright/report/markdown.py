@@ -29,6 +29,8 @@ def markdown_report(report: Projection, *, failures_only: bool = False) -> str:
     ]
     if not report.failures:
         lines.append("None.")
+    if report.remarked:
+        lines += ["", "## Passed with findings", "", *(line for case in report.remarked for line in _failure(case))]
     if not failures_only:
         lines += ["", "## Cases", "", "| case | status |", "|---|---|"]
         lines += [f"| `{case.id}` | {case.status} |" for case in report.cases]
@@ -39,11 +41,10 @@ def _failure(case: ReportedCase) -> list[str]:
     lines = [f"- `{case.id}` {case.status}"]
     if case.reason:
         lines.append(f"  - {_escaped(' '.join(case.reason.split()))}")
-    for score in case.scores:
-        if not score["ok"]:
-            name = score.get("id", score["scorer"])
-            reasons = [_escaped(finding_text(finding)) for finding in score["findings"]] or [score["label"]]
-            lines += [f"  - {name}: {reason}" for reason in reasons]
+    for score in case.remarks:
+        name = score.get("id", score["scorer"]) + ("" if score.get("required", True) else " (advisory)")
+        reasons = [_escaped(finding_text(finding)) for finding in score["findings"]] or [score["label"]]
+        lines += [f"  - {name}: {reason}" for reason in reasons]
     return lines
 
 

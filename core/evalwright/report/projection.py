@@ -39,6 +39,11 @@ class ReportedCase:
         """Tell whether the case passed."""
         return self.status == "pass"
 
+    @property
+    def remarks(self) -> Sequence[Mapping[str, Any]]:
+        """Return the scores that object to something, decisive or not."""
+        return [score for score in self.scores if not score["ok"] or score["findings"]]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Projection:
@@ -66,6 +71,11 @@ class Projection:
         """Return the cases that did not pass: errors first, then by mean score, then by id."""
         failed = [case for case in self.cases if not case.ok]
         return sorted(failed, key=lambda case: (case.status != "error", mean_score(case.scores), case.id))
+
+    @property
+    def remarked(self) -> Sequence[ReportedCase]:
+        """Return the cases that passed although a scorer found something: what is advisory is said all the same."""
+        return [case for case in self.cases if case.ok and case.remarks]
 
     @property
     def summary(self) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from evalwright.suite import load_scorers
 
 __all__ = ["Rescorer"]
 
+TRANSCRIPT = ("runner.stdout.txt", "runner.stderr.txt", "events.jsonl")
+
 
 class Rescorer:
     """Judges the trials of one run with the scorers of its suite snapshot. Raises ``SuiteError`` when those are wrong."""
@@ -40,6 +42,8 @@ class Rescorer:
             before=before,
             after=after,
             changes=changes_between(before, after),
+            diff=_text(directory / "workspace.diff", ""),
+            transcript="\n".join(_text(directory / name, "") for name in TRANSCRIPT),
             native=self._native,
             meta=case.get("meta", {}),
         )
@@ -65,8 +69,12 @@ def _stored(directory: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, default: str | None = None) -> str:
     try:
         return path.read_bytes().decode("utf-8", "replace")
+    except FileNotFoundError:
+        if default is None:
+            raise RunCorrupt(f"{path} is missing", hint="restore the file", file=str(path)) from None
+        return default
     except OSError as error:
         raise RunCorrupt(f"{path}: {error.strerror}", hint="restore the file", file=str(path)) from error

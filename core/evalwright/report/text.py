@@ -21,9 +21,8 @@ def text_report(report: Projection, *, failures_only: bool = False, next_command
     lines = [headline(report), _denominators(report), ""]
     for case in report.failures:
         lines += case_lines(case)
-    if not failures_only:
-        passed = [case.id for case in report.cases if case.ok]
-        lines += [f"  {MARKS['pass']} {case_id}" for case_id in passed]
+    for case in report.remarked if failures_only else [case for case in report.cases if case.ok]:
+        lines += case_lines(case)
     if next_command:
         lines += ["", f"Look closer:  {next_command}"]
     return "\n".join(lines) + "\n"
@@ -44,9 +43,8 @@ def case_lines(case: ReportedCase) -> list[str]:
     lines = [f"  {MARKS.get(case.status, '?')} {printable(case.id)}{label}"]
     if case.reason:
         lines.append(f"      {printable(case.reason)[:WIDTH]}")
-    for score in case.scores:
-        if not score["ok"]:
-            lines += [f"      {text}" for text in _objections(score)]
+    for score in case.remarks:
+        lines += [f"      {text}" for text in _objections(score)]
     return lines
 
 
@@ -70,7 +68,7 @@ def printable(text: str) -> str:
 
 
 def _objections(score: Mapping[str, Any]) -> Iterator[str]:
-    name = printable(str(score.get("id", score["scorer"])))
+    name = printable(str(score.get("id", score["scorer"]))) + ("" if score.get("required", True) else " (advisory)")
     findings: Sequence[Mapping[str, Any]] = score["findings"]
     if not findings:
         yield printable(f"{name}: {score['label']}")

@@ -137,12 +137,11 @@ class CaseChecker:
         for entry, scorer in self.scorers:
             if entry.id in case.expect and entry.id not in self.owners:
                 self._by_id(case, entry, scorer)
-        if (
-            self.native
-            and self.complete
-            and not any(scorer.applies(own_expectations(entry, scorer, case.expect)) for entry, scorer in self.scorers)
-        ):
+        if self.native and self.complete and not any(self._decides(case, entry, scorer) for entry, scorer in self.scorers):
             self._add(case.line, f"case {case.id}: no scorer of this suite can judge it", "expect", "add an expectation")
+
+    def _decides(self, case: Case, entry: ScorerEntry, scorer: Scorer[Any]) -> bool:
+        return not scorer.advisory and scorer.applies(own_expectations(entry, scorer, case.expect))
 
     def _by_id(self, case: Case, entry: ScorerEntry, scorer: Scorer[Any]) -> None:
         """Check the value under a scorer's id: that of its only key, or an object of several."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -17,7 +18,16 @@ from evalwright.rundir import BundleWriter
 from evalwright.store import DirectoryStore
 from evalwright.workspace import open_readable, unified_diff
 
-__all__ = ["answer_of", "redact_tree", "runner_record", "shown_manifest", "text_diff", "write_streams"]
+__all__ = [
+    "answer_of",
+    "event_lines",
+    "redact_tree",
+    "runner_record",
+    "shown_manifest",
+    "text_diff",
+    "transcript_of",
+    "write_streams",
+]
 
 SLACK_BYTES = 1 << 17
 MAX_DIFF_FILE = 4 << 20
@@ -84,6 +94,17 @@ def write_streams(bundle: BundleWriter, result: RunnerResult, redactor: Redactor
             bundle.write_bytes(f"runner.{name}.tail.txt", output.tail)
         if output.head != output.text.encode() and not output.redacted and not output.truncated:
             bundle.write_bytes(f"runner.{name}.raw", output.head)
+
+
+def event_lines(events: Sequence[Mapping[str, Any]]) -> str:
+    """Return ``events.jsonl``."""
+    return "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events)
+
+
+def transcript_of(result: RunnerResult, events: Sequence[Mapping[str, Any]]) -> str:
+    """Return what is on record of the agent's doings: stdout, stderr and events."""
+    done = result.completed
+    return f"{done.stdout.text}\n{done.stderr.text}\n{event_lines(events)}"
 
 
 def text_diff(

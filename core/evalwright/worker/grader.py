@@ -55,7 +55,7 @@ class GraderContext:
         self.deadline = Deadline.after(SCORE_SECONDS)
         self._grader = grader
         self._entry = entry
-        self._places: dict[Session, TrialPlace] = {}
+        self._places: dict[Session, tuple[TrialPlace, Path | None]] = {}
 
     def judge(self, name: str, request: JudgeRequest) -> JudgeReply:
         """Refuse: a suite of this version names no judges."""
@@ -77,8 +77,9 @@ class GraderContext:
         )
         try:
             self._fill(place, workspace, hidden=hidden)
-            with self._opened(plugin, place, hidden=hidden) as session:
-                self._places[session] = place
+            suite = None if hidden else self._suite(place)
+            with self._opened(plugin, place, suite) as session:
+                self._places[session] = place, suite
                 yield session
         finally:
             grader.runtime.scratch(grader.spec).discard(place)
@@ -87,8 +88,8 @@ class GraderContext:
         """Return the environment of a grader's command; ``CASE_FILE`` is the full case."""
         grader = self._grader
         spec = grader.spec
-        place = self._places[session]
-        extra = expand_prefixes({"SUITE": str(session.inside(self._suite(place)))})
+        place, suite = self._places[session]
+        extra = expand_prefixes({"SUITE": str(session.inside(suite)) if suite else ""})
         variables = case_variables(session, has_diff=spec.diff_digest is not None)
         return base_environment(spec.tables["agent"], session, place) | variables | extra
 
@@ -122,10 +123,10 @@ class GraderContext:
         return Path(directory) if directory else place.root / "s"
 
     @contextlib.contextmanager
-    def _opened(self, plugin: Sandbox[Any], place: TrialPlace, *, hidden: bool) -> Generator[Session]:
+    def _opened(self, plugin: Sandbox[Any], place: TrialPlace, suite: Path | None) -> Generator[Session]:
         grader = self._grader
         spec = grader.spec
-        mounts = [] if hidden else [Mount(source=self._suite(place), target=SUITE)]
+        mounts = [Mount(source=suite, target=SUITE)] if suite else []
         request = SandboxRequest(
             owner=f"{spec.run_id}/{spec.case_id}/{spec.attempt}/{self._entry.id}",
             workspace=place.workspace,

@@ -5,59 +5,71 @@ from __future__ import annotations
 import configparser
 import json
 import os
+import re
 import shutil
+import stat
 import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from evalwright.model import Entry, Manifest
+from evalwright.model.steering import MIXED_FILES, is_test, starts_early, steers
 from evalwright.store import DirectoryStore
 from evalwright.workspace import copy_file
 
 __all__ = ["lay_hidden", "neutralise"]
 
-RUNNER_PACKAGES = frozenset({"pytest", "_pytest", "pluggy", "unittest"})
-RUNNER_FILES = frozenset(
-    {".mocharc.js", ".mocharc.json", ".mocharc.yml", ".npmrc", ".noserc", ".pytest.ini", "conftest.py", "pytest.ini"}
-    | {"jest.config.js", "jest.config.json", "jest.config.ts", "vitest.config.js", "vitest.config.ts"}
-    | {"pytest.py", "unittest.py", "sitecustomize.py", "usercustomize.py"}
-)
-MIXED_FILES = frozenset(["setup.cfg", "tox.ini", "pyproject.toml", "package.json"])
+PYTHON_TOOLS = ("pytest", "tox", "poe", "taskipy")
+NODE_TOOLS = ("ava", "c8", "jest", "mocha", "nyc", "tap", "vitest")
 
 
 def neutralise(workspace: Path, fixture: Manifest, store: DirectoryStore) -> None:
-    """Give every file that steers a test runner the content that the fixture has, and remove those that it has not.
+    """Give tests and files that steer test runners the fixture's content; remove steering files that it has not.
 
     A file that holds other things too (``pyproject.toml``, ``package.json``, ...) is the agent's to change; it is restored only
-    when its settings for test runners differ from the fixture's.
+    when its settings for test runners differ from the fixture's. Tests that the agent added stay.
     """
-    _remove_bytecode(workspace)
-    original = {entry.path: entry for entry in fixture.entries if entry.kind == "file"}
-    known = {entry.path for entry in fixture.entries}
-    for path, relative in _steering(workspace):
-        if path.name not in MIXED_FILES:
-            if relative not in known:
-                _remove(path)
-        elif _settings(path, _bytes(path)) != _settings(path, _original(original.get(relative), store)):
+    original = {entry.path: entry for entry in fixture.entries if entry.kind in ("file", "symlink")}
+    for path in list(_intruders(workspace)):
+        relative = path.relative_to(workspace).as_posix()
+        known = original.get(relative)
+        if path.name in MIXED_FILES and _same_settings(path, known, store):
+            continue
+        if known is None or not starts_early(relative):
             _remove(path)
-            if relative in original:
-                _write(original[relative], workspace, store)
     for entry in original.values():
         name = PurePosixPath(entry.path).name
-        if _steers(name) or name.endswith(".pyc"):
+        lost = name in MIXED_FILES and not os.path.lexists(workspace / entry.path)
+        if lost or steers(entry.path) or is_test(entry.path) or name.endswith(".pyc"):
             _write(entry, workspace, store)
 
 
-def _remove_bytecode(workspace: Path) -> None:
-    """Remove compiled modules: one with an unchecked hash would run instead of the hidden source."""
-    for directory, directories, names in os.walk(workspace):
-        for name in [name for name in directories if name == "__pycache__"]:
-            _remove(Path(directory) / name)
-            directories.remove(name)
+def _intruders(workspace: Path) -> Iterator[Path]:
+    """Yield what may steer a test runner: steering files and directories, mixed files, compiled Python.
+
+    A module compiled with an unchecked hash would run instead of the hidden source.
+    """
+    _open_up(workspace)
+    for place, directories, names in os.walk(workspace):
+        directory = Path(place)
+        above = directory.relative_to(workspace)
+        for name in list(directories):
+            _open_up(directory / name)
+            if name == "__pycache__" or steers((above / name).as_posix(), directory=True):
+                directories.remove(name)
+                yield directory / name
         for name in names:
-            if name.endswith((".pyc", ".pyo")):
-                _remove(Path(directory) / name)
+            relative = (above / name).as_posix()
+            if name in MIXED_FILES or name.endswith((".pyc", ".pyo")) or steers(relative) or starts_early(relative):
+                yield directory / name
+
+
+def _open_up(directory: Path) -> None:
+    """Give this user all rights in a directory of the clone: a closed one would keep what it holds."""
+    if not directory.is_symlink():
+        directory.chmod(stat.S_IMODE(directory.stat().st_mode) | 0o700)
 
 
 def lay_hidden(hidden: str, gold: Manifest, store: DirectoryStore, workspace: Path) -> None:
@@ -68,18 +80,12 @@ def lay_hidden(hidden: str, gold: Manifest, store: DirectoryStore, workspace: Pa
             _write(replace(entry, path=entry.path.removeprefix(prefix), path_b64=None), workspace, store)
 
 
-def _steers(name: str) -> bool:
-    return name in RUNNER_FILES or name in RUNNER_PACKAGES or name.endswith((".pth", ".dist-info", ".egg-info"))
-
-
-def _steering(workspace: Path) -> list[tuple[Path, str]]:
-    found: list[tuple[Path, str]] = []
-    for directory, directories, names in os.walk(workspace):
-        for name in (*names, *directories):
-            if _steers(name) or name in MIXED_FILES:
-                path = Path(directory) / name
-                found.append((path, path.relative_to(workspace).as_posix()))
-    return found
+def _same_settings(path: Path, original: Entry | None, store: DirectoryStore) -> bool:
+    """Tell whether a mixed file says the same to test runners as the fixture's does; a link never does."""
+    if path.is_symlink() or not path.is_file() or (original and original.kind == "symlink"):
+        return False
+    before = store.verified(original.sha256 or "").read_bytes() if original else None
+    return bool(_settings(path, path.read_bytes()) == _settings(path, before))
 
 
 def _settings(path: Path, data: bytes | None) -> Any:
@@ -90,34 +96,40 @@ def _settings(path: Path, data: bytes | None) -> Any:
         text = data.decode("utf-8")
         if path.name == "package.json":
             document = json.loads(text)
-            scripts = {name: line for name, line in document.get("scripts", {}).items() if "test" in name}
-            return {"scripts": scripts} | {name: document[name] for name in ("jest", "mocha", "vitest") if name in document}
+            scripts = _test_scripts(document.get("scripts", {}))
+            return scripts | {name: document[name] for name in NODE_TOOLS if name in document}
         if path.name == "pyproject.toml":
-            return tomllib.loads(text).get("tool", {}).get("pytest", {})
+            tools = tomllib.loads(text).get("tool", {})
+            return {name: tools[name] for name in PYTHON_TOOLS if name in tools}
         parser = configparser.RawConfigParser()
         parser.read_string(text)
-        return {name: dict(parser[name]) for name in ("pytest", "tool:pytest") if name in parser}
-    except (ValueError, AttributeError, configparser.Error):
+        return {name: dict(parser[name]) for name in parser if re.match("pytest$|tool:pytest$|aliases$|tox\\b|testenv", name)}
+    except (ValueError, AttributeError, TypeError, configparser.Error):
         return data
 
 
-def _original(entry: Entry | None, store: DirectoryStore) -> bytes | None:
-    return store.verified(entry.sha256 or "").read_bytes() if entry else None
-
-
-def _bytes(path: Path) -> bytes | None:
-    return path.read_bytes() if path.is_file() and not path.is_symlink() else b"\0"
+def _test_scripts(scripts: Mapping[str, str]) -> dict[str, str]:
+    """Return the scripts of tests, and those that they call."""
+    found: dict[str, str] = {}
+    waiting = [name for name in scripts if "test" in name]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = scripts[name]
+            waiting += [word for word in re.findall(r"[\w:.-]+", scripts[name]) if word in scripts]
+    return found
 
 
 def _write(entry: Entry, workspace: Path, store: DirectoryStore) -> None:
     """Put one entry in place without following anything that the agent left there."""
+    relative = os.fsdecode(entry.raw_path)
     place = workspace
-    for part in PurePosixPath(entry.path).parts[:-1]:
+    for part in PurePosixPath(relative).parts[:-1]:
         place = place / part
         if place.is_symlink() or (place.exists() and not place.is_dir()):
             place.unlink()
         place.mkdir(exist_ok=True)
-    target = workspace / entry.path
+    target = workspace / relative
     if entry.kind == "directory":
         if target.is_symlink() or (target.exists() and not target.is_dir()):
             target.unlink()

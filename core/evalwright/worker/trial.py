@@ -15,7 +15,7 @@ from typing import Any
 
 from evalwright.errors import DiskFull, EvalwrightError, SandboxLost, TrialError
 from evalwright.interfaces import Beat, Store, give_tree
-from evalwright.model import BUILTIN_SCORERS, Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
+from evalwright.model import BUILTIN_SCORERS, Change, Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
 from evalwright.model.manifest import changes_between
 from evalwright.redaction import Redactor, credential_values
 from evalwright.rundir import BundleWriter, disk_errors
@@ -24,10 +24,12 @@ from evalwright.store import CachedStore, DirectoryStore, transfer
 from evalwright.worker.agent import AgentContext
 from evalwright.worker.evidence import (
     answer_of,
+    event_lines,
     redact_tree,
     runner_record,
     shown_manifest,
     text_diff,
+    transcript_of,
     write_streams,
 )
 from evalwright.worker.grader import Grader
@@ -58,6 +60,8 @@ class Trial:
         self.plugins: Plugins
         self.before = Manifest()
         self.after = Manifest()
+        self.changes: tuple[Change, ...] = ()
+        self.diff = b""
 
     def run(self, bundle: Path | None) -> bytes:
         """Carry the trial out, write and seal its bundle, and return the result."""
@@ -112,9 +116,11 @@ class Trial:
         with self._span("collect"):
             answer = self._answer(result, context)
             self._rescan(whole=self.spec.paranoid or context.restored)
+            self.changes = changes_between(self.before, self.after)
+            self.diff = text_diff(self.changes, self.before, self.store, self.place.workspace, self.redactor)
         self._fail_by(result)
         with self._span("score"):
-            records = self._score(result, answer)
+            records = self._score(result, answer, transcript_of(result, context.events))
         self._release(context)
         if self.beat() == "cancel":
             return {"status": "canceled"}
@@ -210,7 +216,7 @@ class Trial:
         elif done.limit:
             self._fail("E_LIMIT", done.limit, f"the runner hit its limit: {done.limit}", fault="agent")
 
-    def _score(self, result: RunnerResult, answer: Output) -> list[dict[str, Any]]:
+    def _score(self, result: RunnerResult, answer: Output, transcript: str) -> list[dict[str, Any]]:
         spec = self.spec
         plugins = self.plugins
         case = self.runtime.gold_case(self.store, spec)
@@ -238,7 +244,9 @@ class Trial:
             timed_out=result.completed.timed_out,
             before=self.before,
             after=self.after,
-            changes=changes_between(self.before, self.after),
+            changes=self.changes,
+            diff=self.diff.decode("utf-8", "replace"),
+            transcript=transcript,
             native=spec.native,
             meta=case.get("meta", {}),
         )
@@ -258,7 +266,6 @@ class Trial:
         case = self.runtime.gold_case(self.store, spec)
         status = fold_status(records, broken=self.failure is not None)
         fault = None if status != "error" else self.failure["fault"] if self.failure else "harness"
-        changes = changes_between(self.before, self.after)
         bundle.write_document("input.json", case)
         bundle.write_text("task.txt", case["task"])
         if spec.diff_digest:
@@ -270,15 +277,13 @@ class Trial:
         manifests = {
             "workspace-before.json": self.before.as_json(),
             "workspace-after.json": self.after.as_json(),
-            "workspace-diff.json": {"changed_paths": [change.as_json() for change in changes]},
+            "workspace-diff.json": {"changed_paths": [change.as_json() for change in self.changes]},
         }
         for name, document in manifests.items():
             bundle.write_document(name, shown_manifest(document, self.redactor))
-        diff = text_diff(changes, self.before, self.store, self.place.workspace, self.redactor)
-        bundle.write_bytes("workspace.diff", diff)
+        bundle.write_bytes("workspace.diff", self.diff)
         if context.events:
-            lines = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in context.events)
-            bundle.write_text("events.jsonl", lines)
+            bundle.write_text("events.jsonl", event_lines(context.events))
         score = {"case_id": spec.case_id, "status": status, "ok": status == "pass", "scores": records}
         bundle.write_document("score.json", score | ({"fault": fault} if fault else {}))
         self._keep_workspace(status)

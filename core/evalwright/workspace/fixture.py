@@ -37,6 +37,8 @@ def fixture_problems(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _objection(base: bytes, path: bytes, mode: int) -> str | None:
+    if stat.S_ISLNK(mode) and os.path.basename(path) == b".git":
+        return "is a link to a git directory; put the repository itself there"
     if stat.S_ISLNK(mode):
         return _link_objection(base, path)
     if not stat.S_ISREG(mode):

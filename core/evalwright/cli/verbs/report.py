@@ -43,6 +43,7 @@ def _envelope(session: Session, report: Projection) -> Reply:
     data = {
         **normalized,
         "cases": page,
+        "remarks": [{"id": case.id, "status": case.status, "scores": list(case.remarks)} for case in report.remarked],
         "run_id": report.run_id,
         "report_hash": report.report_hash,
         "content_hash": report.content_hash,

@@ -1,0 +1,1 @@
+"""Programs that run beside the code under test, in whatever Python a suite names."""
