@@ -26,6 +26,7 @@ from evalwright.workspace import (
     scan,
     without_history,
 )
+from evalwright.workspace.stamps import Stamp, stamp_of
 
 __all__ = ["CachedStore", "DirectoryStore", "transfer"]
 
@@ -35,7 +36,7 @@ class DirectoryStore(Store):
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._verified: dict[str, tuple[int, ...]] = {}
+        self._verified: dict[str, tuple[Path, Stamp]] = {}
 
     def missing(self, digests: Collection[str]) -> set[str]:
         """Return those digests that have no blob."""
@@ -78,14 +79,17 @@ class DirectoryStore(Store):
 
         They are read once, and again when the file's inode, size or times say that it may have changed. Raises ``StoreError``.
         """
+        if digest in self._verified:
+            path, known = self._verified[digest]
+            with contextlib.suppress(OSError):
+                if stamp_of(os.stat(path)) == known:
+                    return path
         path = self.path(digest)
         try:
-            status = path.stat()
-            now = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-            if self._verified.get(digest) != now:
-                if digest_file(path) != digest:
-                    raise StoreError(f"{path} was changed: it has another digest than its name", hint="remove the file")
-                self._verified[digest] = now
+            now = stamp_of(path.stat())
+            if digest_file(path) != digest:
+                raise StoreError(f"{path} was changed: it has another digest than its name", hint="remove the file")
+            self._verified[digest] = path, now
         except OSError as error:
             raise StoreError(f"the content store lacks {digest}: {error.strerror}", hint=f"restore {self.root}") from error
         return path

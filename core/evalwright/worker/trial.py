@@ -15,7 +15,7 @@ from typing import Any
 
 from evalwright.errors import DiskFull, EvalwrightError, SandboxLost, TrialError
 from evalwright.interfaces import Beat, Store
-from evalwright.model import BUILTIN_SCORERS, Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
+from evalwright.model import BUILTIN_SCORERS, Change, Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
 from evalwright.model.manifest import changes_between
 from evalwright.redaction import Redactor, credential_values
 from evalwright.rundir import BundleWriter, disk_errors
@@ -26,7 +26,7 @@ from evalwright.worker.evidence import (
     answer_of,
     redact_tree,
     runner_record,
-    shown_manifest,
+    shown_record,
     text_diff,
     write_streams,
 )
@@ -58,6 +58,7 @@ class Trial:
         self.plugins: Plugins
         self.before = Manifest()
         self.after = Manifest()
+        self.changes: tuple[Change, ...] = ()
 
     def run(self, bundle: Path | None) -> bytes:
         """Carry the trial out, write and seal its bundle, and return the result."""
@@ -65,7 +66,8 @@ class Trial:
             self.before = self.runtime.tree(self.store, self.spec.fixture_digest)
             self.plugins = self.runtime.plugins(self.spec, self.store)
             scratch = self.runtime.scratch(self.spec)
-            self.place = scratch.place(self.before.total_bytes, owner=self.plugins.sandbox.user)
+            size = self.runtime.fixture(self.spec, self.store).size_bytes
+            self.place = scratch.place(size, owner=self.plugins.sandbox.user)
             cleanup.callback(self._discard)
             directory = bundle or Path(
                 cleanup.enter_context(tempfile.TemporaryDirectory(dir=self.place.root.parent, prefix="b"))
@@ -194,6 +196,7 @@ class Trial:
             _make_directory(self.place.workspace)
             self._warn("W_PATH_UNREADABLE", str(error))
             self._fail("E_RUNNER_FAILED", "workspace_unreadable", str(error), fault="agent")
+        self.changes = changes_between(self.before, self.after)
 
     def _fail_by(self, result: RunnerResult) -> None:
         """Note what the agent's own end means."""
@@ -238,7 +241,7 @@ class Trial:
             timed_out=result.completed.timed_out,
             before=self.before,
             after=self.after,
-            changes=changes_between(self.before, self.after),
+            changes=self.changes,
             native=spec.native,
             meta=case.get("meta", {}),
         )
@@ -258,7 +261,6 @@ class Trial:
         case = self.runtime.gold_case(self.store, spec)
         status = fold_status(records, broken=self.failure is not None)
         fault = None if status != "error" else self.failure["fault"] if self.failure else "harness"
-        changes = changes_between(self.before, self.after)
         bundle.write_document("input.json", case)
         bundle.write_text("task.txt", case["task"])
         if spec.diff_digest:
@@ -267,14 +269,12 @@ class Trial:
         write_streams(bundle, result, self.redactor)
         record = runner_record(result, answer, context.opened, self.failure, self.redactor)
         bundle.write_document("runner.json", record | {"attempts": [*spec.former_attempts, self._row(status, result)]})
-        manifests = {
-            "workspace-before.json": self.before.as_json(),
-            "workspace-after.json": self.after.as_json(),
-            "workspace-diff.json": {"changed_paths": [change.as_json() for change in changes]},
-        }
-        for name, document in manifests.items():
-            bundle.write_document(name, shown_manifest(document, self.redactor))
-        diff = text_diff(changes, self.before, self.store, self.place.workspace, self.redactor)
+        for name, manifest in (("before", self.before), ("after", self.after)):
+            data = self.runtime.manifest_bytes(spec, self.store, manifest, self.redactor)
+            bundle.write_bytes(f"workspace-{name}.json", data)
+        changed = [shown_record(change.as_json(), self.redactor) for change in self.changes]
+        bundle.write_document("workspace-diff.json", {"changed_paths": changed})
+        diff = text_diff(self.changes, self.store, self.place.workspace, self.redactor)
         bundle.write_bytes("workspace.diff", diff)
         if context.events:
             lines = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in context.events)

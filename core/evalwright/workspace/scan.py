@@ -19,6 +19,7 @@ __all__ = ["Known", "UnreadableError", "digest_file", "display", "entry_of", "is
 
 Known = Mapping[bytes, tuple[Stamp, Entry]]
 
+FIRST_BYTES = 1 << 15
 CHUNK_BYTES = 1 << 20
 OTHER_KINDS = ((stat.S_ISFIFO, "fifo"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device"))
 
@@ -60,9 +61,13 @@ def digest_file(path: str | bytes | Path) -> str:
     """Return the digest of a file's content, read in chunks; a link is never followed."""
     sha256 = hashlib.sha256()
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
-        while chunk := file.read(CHUNK_BYTES):
+    try:
+        chunk = os.read(descriptor, FIRST_BYTES)
+        while chunk:
             sha256.update(chunk)
+            chunk = os.read(descriptor, CHUNK_BYTES)
+    finally:
+        os.close(descriptor)
     return "sha256:" + sha256.hexdigest()
 
 

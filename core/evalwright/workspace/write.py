@@ -40,8 +40,11 @@ def copy_file(
         try:
             (share_content if share else _transfer)(reader, writer)
             give(writer, owner)
-            os.fchmod(writer, mode)
-            return stamp_of(os.fstat(writer))
+            status = os.fstat(writer)
+            if stat.S_IMODE(status.st_mode) != mode:
+                os.fchmod(writer, mode)
+                status = os.fstat(writer)
+            return stamp_of(status)
         finally:
             os.close(writer)
     finally:
