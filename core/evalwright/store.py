@@ -16,6 +16,7 @@ from evalwright.errors import StoreError
 from evalwright.interfaces import Store
 from evalwright.model import Entry, Manifest
 from evalwright.workspace import (
+    StatCache,
     clear_abandoned,
     copy_file,
     digest_file,
@@ -115,18 +116,16 @@ class DirectoryStore(Store):
 
         FIFOs, sockets and devices are no content and are left out.
         """
-        manifest = scan(directory, skip=skip)
-        for entry in manifest.entries:
-            if entry.kind == "file":
-                self.put_file(Path(os.fsdecode(os.fsencode(directory) + b"/" + entry.raw_path)), entry.sha256 or "")
-        held = [_record(entry) for entry in manifest.entries if entry.kind != "other"]
-        return self.put_bytes(stable_json(held).encode())
+        return self._put(directory, scan(directory, skip=skip))
 
     def put_fixture(self, directory: Path) -> str:
-        """Take a fixture in as :meth:`put_tree` does; its repositories lose what their HEAD does not reach."""
+        """Take a fixture in as :meth:`put_tree` does; its repositories lose what their HEAD does not reach.
+
+        Files whose status is that of the last time are not read again.
+        """
         repositories = find_repositories(directory)
         if not repositories:
-            return self.put_tree(directory)
+            return self._put(directory, StatCache(self.root / "stats").scan(directory))
         with self._aside() as aside:
             without_history(directory, aside, repositories)
             return self.put_tree(aside)
@@ -145,6 +144,13 @@ class DirectoryStore(Store):
     def tidy(self) -> None:
         """Remove what processes that died in the middle of a ``put`` left."""
         clear_abandoned(self.root / "incoming")
+
+    def _put(self, directory: Path, manifest: Manifest) -> str:
+        for entry in manifest.entries:
+            if entry.kind == "file":
+                self.put_file(Path(os.fsdecode(os.fsencode(directory) + b"/" + entry.raw_path)), entry.sha256 or "")
+        held = [_record(entry) for entry in manifest.entries if entry.kind != "other"]
+        return self.put_bytes(stable_json(held).encode())
 
     @contextlib.contextmanager
     def _aside(self) -> Generator[Path]:

@@ -12,10 +12,10 @@ from pathlib import Path
 from evalwright.errors import SandboxError
 from evalwright.model import Manifest
 from evalwright.workspace.overlay import Base, Overlay, can_overlay
-from evalwright.workspace.scan import Known, scan
+from evalwright.workspace.scan import Known, Stamped, scan
 from evalwright.workspace.scratch import TrialPlace, remove_tree
 from evalwright.workspace.stamps import notes_writes, pass_tick
-from evalwright.workspace.write import Stamps, copy_file, copy_tree, restore
+from evalwright.workspace.write import copy_file, copy_tree, restore
 
 __all__ = ["Clone", "Cloner", "Fixture"]
 
@@ -88,7 +88,7 @@ class Cloner:
         if strategy == "overlay":
             overlay = Overlay(self._base(fixture, place), place.workspace, place.root / "o", owner=place.owner)
             return Clone(place, overlay=overlay)
-        stamps: Stamps | None = None if small or not notes_writes(place.workspace) else {}
+        stamps: Stamped | None = None if small or not notes_writes(place.workspace) else {}
         share = strategy == "reflink"
         restore(fixture.manifest, place.workspace, fixture.blob, owner=place.owner, share=share, stamps=stamps)
         settled = stamps is not None and pass_tick(stamp for stamp, _ in stamps.values())
@@ -136,7 +136,7 @@ def _made_base(fixture: Fixture, place: TrialPlace) -> Base:
     root = place.root.parent / secrets.token_hex(8)
     (root / "b").mkdir(mode=0o700, parents=True)
     root.chmod(0o700)
-    stamps: Stamps = {}
+    stamps: Stamped = {}
     try:
         restore(fixture.manifest, root / "b", fixture.blob, owner=place.owner, stamps=stamps)
         found = scan(root / "b", known=stamps)

@@ -15,9 +15,10 @@ from evalwright.canonical import digest_bytes
 from evalwright.model import Entry, Manifest
 from evalwright.workspace.stamps import Stamp, stamp_of
 
-__all__ = ["Known", "UnreadableError", "digest_file", "display", "entry_of", "is_broken", "scan"]
+__all__ = ["Known", "Stamped", "UnreadableError", "digest_file", "display", "entry_of", "is_broken", "scan"]
 
 Known = Mapping[bytes, tuple[Stamp, Entry]]
+Stamped = dict[bytes, tuple[Stamp, Entry]]
 
 FIRST_BYTES = 1 << 15
 CHUNK_BYTES = 1 << 20
@@ -32,10 +33,17 @@ class UnreadableError(Exception):
         self.paths = paths
 
 
-def scan(root: Path, *, skip: Callable[[bytes], bool] | None = None, known: Known | None = None) -> Manifest:
+def scan(
+    root: Path,
+    *,
+    skip: Callable[[bytes], bool] | None = None,
+    known: Known | None = None,
+    stamps: Stamped | None = None,
+) -> Manifest:
     """Return every path below ``root``, sorted by its bytes; ``skip`` leaves out relative paths that it says yes to.
 
     A file that is ``known`` by its relative path and still has that stamp is not read; its entry is the known one.
+    ``stamps`` gets those of all files, as they were before they were read.
 
     A directory or file that its owner made unreadable gets its permission back first. Raises :class:`UnreadableError` when
     that does not help, or when ``root`` itself is no directory any more: a path that cannot be read is never invisible.
@@ -48,7 +56,7 @@ def scan(root: Path, *, skip: Callable[[bytes], bool] | None = None, known: Know
     for path in _walk(base, unreadable, skip or (lambda _: False)):
         relative = path[len(base) + 1 :]
         try:
-            entries.append((relative, entry_of(path, relative, (known or {}).get(relative))))
+            entries.append((relative, entry_of(path, relative, (known or {}).get(relative), stamps)))
         except OSError:
             unreadable.append(display(relative))
     if unreadable:
@@ -112,7 +120,7 @@ def is_broken(path: bytes) -> bool:
     return not os.path.exists(path)
 
 
-def entry_of(path: bytes, relative: bytes, known: tuple[Stamp, Entry] | None = None) -> Entry:
+def entry_of(path: bytes, relative: bytes, known: tuple[Stamp, Entry] | None = None, stamps: Stamped | None = None) -> Entry:
     """Return the entry of what is at ``path`` now. Raises ``OSError`` for what cannot be read."""
     status = os.lstat(path)
     mode = status.st_mode
@@ -132,10 +140,15 @@ def entry_of(path: bytes, relative: bytes, known: tuple[Stamp, Entry] | None = N
             path_b64=exact,
         )
     if stat.S_ISREG(mode):
-        if known and known[0] == stamp_of(status):
-            return known[1] if known[1].mode == permissions else replace(known[1], mode=permissions)
-        digest = _readable_digest(path, permissions)
-        return Entry(path=name, kind="file", sha256=digest, size=status.st_size, mode=permissions, path_b64=exact)
+        stamp = stamp_of(status)
+        if known and known[0] == stamp:
+            entry = known[1] if known[1].mode == permissions else replace(known[1], mode=permissions)
+        else:
+            digest = _readable_digest(path, permissions)
+            entry = Entry(path=name, kind="file", sha256=digest, size=status.st_size, mode=permissions, path_b64=exact)
+        if stamps is not None:
+            stamps[relative] = stamp, entry
+        return entry
     subtype = next((word for test, word in OTHER_KINDS if test(mode)), "unknown")
     return Entry(path=name, kind="other", subtype=subtype, path_b64=exact)
 

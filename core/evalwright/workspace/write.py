@@ -12,13 +12,13 @@ from pathlib import Path
 
 from evalwright.model import Entry, Manifest
 from evalwright.workspace.ownership import give
+from evalwright.workspace.scan import Stamped
 from evalwright.workspace.stamps import Stamp, stamp_of
 
 __all__ = ["copy_file", "copy_tree", "open_readable", "restore", "share_content"]
 
 SMALL_BYTES = 1 << 20
 FICLONE = 0x40049409
-Stamps = dict[bytes, tuple[Stamp, Entry]]
 
 
 def copy_file(
@@ -62,7 +62,7 @@ class _Copies:
 
     owner: int | None
     share: bool = False
-    stamps: Stamps | None = None
+    stamps: Stamped | None = None
     large: list[tuple[bytes | Path, bytes, int, Entry | None]] = field(
         default_factory=list[tuple[bytes | Path, bytes, int, Entry | None]]
     )
@@ -148,7 +148,7 @@ def restore(
     *,
     owner: int | None = None,
     share: bool = False,
-    stamps: Stamps | None = None,
+    stamps: Stamped | None = None,
 ) -> None:
     """Write the tree that ``manifest`` describes into the existing directory ``target``; ``blob`` finds content by digest.
 
