@@ -10,6 +10,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict
 
 from evalwright.canonical import digest_bytes
 from evalwright.model import Entry, Manifest
@@ -23,6 +24,11 @@ Stamped = dict[bytes, tuple[Stamp, Entry]]
 FIRST_BYTES = 1 << 15
 CHUNK_BYTES = 1 << 20
 OTHER_KINDS = ((stat.S_ISFIFO, "fifo"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device"))
+
+
+class _Names(TypedDict):
+    path: str
+    path_b64: str | None
 
 
 class UnreadableError(Exception):
@@ -53,10 +59,11 @@ def scan(
     entries: list[tuple[bytes, Entry]] = []
     unreadable: list[str] = []
     base = os.fsencode(root)
+    held = known or {}
     for path in _walk(base, unreadable, skip or (lambda _: False)):
         relative = path[len(base) + 1 :]
         try:
-            entries.append((relative, entry_of(path, relative, (known or {}).get(relative), stamps)))
+            entries.append((relative, entry_of(path, relative, held.get(relative), stamps)))
         except OSError:
             unreadable.append(display(relative))
     if unreadable:
@@ -89,7 +96,7 @@ def _walk(base: bytes, unreadable: list[str], skip: Callable[[bytes], bool]) -> 
     while waiting:
         directory = waiting.pop()
         try:
-            names = _names(directory)
+            names = _items(directory)
         except OSError:
             unreadable.append(display(directory[len(base) + 1 :]) or ".")
             continue
@@ -102,7 +109,7 @@ def _walk(base: bytes, unreadable: list[str], skip: Callable[[bytes], bool]) -> 
             yield path
 
 
-def _names(directory: bytes) -> list[tuple[bytes, bool]]:
+def _items(directory: bytes) -> list[tuple[bytes, bool]]:
     mode = stat.S_IMODE(os.lstat(directory).st_mode)
     if mode & 0o700 != 0o700:
         with contextlib.suppress(OSError):
@@ -124,33 +131,31 @@ def entry_of(path: bytes, relative: bytes, known: tuple[Stamp, Entry] | None = N
     """Return the entry of what is at ``path`` now. Raises ``OSError`` for what cannot be read."""
     status = os.lstat(path)
     mode = status.st_mode
-    name = display(relative)
-    exact = None if name.encode() == relative else base64.b64encode(relative).decode()
     permissions = stat.S_IMODE(mode)
-    if stat.S_ISDIR(mode):
-        return Entry(path=name, kind="directory", mode=permissions, path_b64=exact)
-    if stat.S_ISLNK(mode):
-        target = os.readlink(path)
-        return Entry(
-            path=name,
-            kind="symlink",
-            target=display(target),
-            sha256=digest_bytes(target),
-            broken=is_broken(path),
-            path_b64=exact,
-        )
     if stat.S_ISREG(mode):
         stamp = stamp_of(status)
         if known and known[0] == stamp:
             entry = known[1] if known[1].mode == permissions else replace(known[1], mode=permissions)
         else:
             digest = _readable_digest(path, permissions)
-            entry = Entry(path=name, kind="file", sha256=digest, size=status.st_size, mode=permissions, path_b64=exact)
+            entry = Entry(kind="file", sha256=digest, size=status.st_size, mode=permissions, **_names(relative))
         if stamps is not None:
             stamps[relative] = stamp, entry
         return entry
+    if stat.S_ISDIR(mode):
+        return Entry(kind="directory", mode=permissions, **_names(relative))
+    if stat.S_ISLNK(mode):
+        target = os.readlink(path)
+        shown = display(target)
+        return Entry(kind="symlink", target=shown, sha256=digest_bytes(target), broken=is_broken(path), **_names(relative))
     subtype = next((word for test, word in OTHER_KINDS if test(mode)), "unknown")
-    return Entry(path=name, kind="other", subtype=subtype, path_b64=exact)
+    return Entry(kind="other", subtype=subtype, **_names(relative))
+
+
+def _names(relative: bytes) -> _Names:
+    name = display(relative)
+    exact = None if name.encode() == relative else base64.b64encode(relative).decode()
+    return {"path": name, "path_b64": exact}
 
 
 def _readable_digest(path: bytes, permissions: int) -> str:
