@@ -100,7 +100,7 @@ class Cloner:
                 return strategy
         if self._strategy in PROBES:
             raise SandboxError(
-                f"workspaces below {place.root.parent} cannot be made by {self._strategy}",
+                f"EVALWRIGHT_CLONE={self._strategy} is impossible for workspaces below {place.root.parent}",
                 hint="set EVALWRIGHT_CLONE=auto, or EVALWRIGHT_WORKSPACES to a directory on another file system",
             )
         return "copy"
