@@ -112,7 +112,7 @@ class Runtime:
         self._plugins: Once[str, Plugins] = Once()
         self._locks: Once[str, str] = Once()
         self._trees: Once[str, Manifest] = Once()
-        self._fixtures: Once[str, Fixture] = Once()
+        self._fixtures: Once[tuple[Path, str], Fixture] = Once()
         self._texts: Once[tuple[str, Redactor], ManifestTexts] = Once()
         self._cases: Once[str, dict[str, dict[str, Any]]] = Once()
 
@@ -149,7 +149,8 @@ class Runtime:
     def fixture(self, spec: TrialSpec, store: DirectoryStore) -> Fixture:
         """Return the fixture of a trial."""
         digest = spec.fixture_digest
-        return self._fixtures.get(digest, lambda: Fixture(digest, self.tree(store, digest), store.verified))
+        key = store.root, digest
+        return self._fixtures.get(key, lambda: Fixture(digest, self.tree(store, digest), store.verified))
 
     def manifest_bytes(self, spec: TrialSpec, store: DirectoryStore, manifest: Manifest, redactor: Redactor) -> bytes:
         """Return the document of a manifest that may share entries with the trial's fixture, which is kept if it is large."""
