@@ -56,6 +56,15 @@ class Redactor:
     def __init__(self, literals: Iterable[str] = (), patterns: Sequence[str] = ()) -> None:
         self.literals = tuple(value for value in literals if value)
         self._patterns = _compiled(patterns)
+        self._key = self.literals, tuple(patterns)
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether both hide the same."""
+        return isinstance(other, Redactor) and self._key == other._key
+
+    def __hash__(self) -> int:
+        """Return a hash that goes with equality."""
+        return hash(self._key)
 
     @property
     def idle(self) -> bool:

@@ -16,6 +16,7 @@ from evalwright.errors import StoreError
 from evalwright.interfaces import Store
 from evalwright.model import Entry, Manifest
 from evalwright.workspace import (
+    StatCache,
     clear_abandoned,
     copy_file,
     digest_file,
@@ -26,6 +27,7 @@ from evalwright.workspace import (
     scan,
     without_history,
 )
+from evalwright.workspace.stamps import Stamp, stamp_of
 
 __all__ = ["CachedStore", "DirectoryStore", "transfer"]
 
@@ -35,7 +37,7 @@ class DirectoryStore(Store):
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._verified: dict[str, tuple[int, ...]] = {}
+        self._verified: dict[str, tuple[Path, Stamp]] = {}
 
     def missing(self, digests: Collection[str]) -> set[str]:
         """Return those digests that have no blob."""
@@ -78,14 +80,17 @@ class DirectoryStore(Store):
 
         They are read once, and again when the file's inode, size or times say that it may have changed. Raises ``StoreError``.
         """
+        if digest in self._verified:
+            path, known = self._verified[digest]
+            with contextlib.suppress(OSError):
+                if stamp_of(os.stat(path)) == known:
+                    return path
         path = self.path(digest)
         try:
-            status = path.stat()
-            now = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-            if self._verified.get(digest) != now:
-                if digest_file(path) != digest:
-                    raise StoreError(f"{path} was changed: it has another digest than its name", hint="remove the file")
-                self._verified[digest] = now
+            now = stamp_of(path.stat())
+            if digest_file(path) != digest:
+                raise StoreError(f"{path} was changed: it has another digest than its name", hint="remove the file")
+            self._verified[digest] = path, now
         except OSError as error:
             raise StoreError(f"the content store lacks {digest}: {error.strerror}", hint=f"restore {self.root}") from error
         return path
@@ -111,18 +116,16 @@ class DirectoryStore(Store):
 
         FIFOs, sockets and devices are no content and are left out.
         """
-        manifest = scan(directory, skip=skip)
-        for entry in manifest.entries:
-            if entry.kind == "file":
-                self.put_file(Path(os.fsdecode(os.fsencode(directory) + b"/" + entry.raw_path)), entry.sha256 or "")
-        held = [_record(entry) for entry in manifest.entries if entry.kind != "other"]
-        return self.put_bytes(stable_json(held).encode())
+        return self._put(directory, scan(directory, skip=skip))
 
     def put_fixture(self, directory: Path) -> str:
-        """Take a fixture in as :meth:`put_tree` does; its repositories lose what their HEAD does not reach."""
+        """Take a fixture in as :meth:`put_tree` does; its repositories lose what their HEAD does not reach.
+
+        Files whose status is that of the last time are not read again.
+        """
         repositories = find_repositories(directory)
         if not repositories:
-            return self.put_tree(directory)
+            return self._put(directory, StatCache(self.root / "stats").scan(directory))
         with self._aside() as aside:
             without_history(directory, aside, repositories)
             return self.put_tree(aside)
@@ -141,6 +144,13 @@ class DirectoryStore(Store):
     def tidy(self) -> None:
         """Remove what processes that died in the middle of a ``put`` left."""
         clear_abandoned(self.root / "incoming")
+
+    def _put(self, directory: Path, manifest: Manifest) -> str:
+        for entry in manifest.entries:
+            if entry.kind == "file":
+                self.put_file(Path(os.fsdecode(os.fsencode(directory) + b"/" + entry.raw_path)), entry.sha256 or "")
+        held = [_record(entry) for entry in manifest.entries if entry.kind != "other"]
+        return self.put_bytes(stable_json(held).encode())
 
     @contextlib.contextmanager
     def _aside(self) -> Generator[Path]:

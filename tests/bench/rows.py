@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tests.bench import floors
+
 from evalwright.interfaces import Command, Deadline, SandboxRequest
 from evalwright.processes import Supervisor
 from evalwright.testing import FakeHost
@@ -183,6 +185,36 @@ def vm() -> dict[str, Row]:
                 sandbox.close(Deadline.after(30.0))
 
 
+def workspace_many() -> dict[str, Row]:
+    """Return the time of a clone of 20,000 files and of telling its changes; and the CPU of a whole no-op trial on them.
+
+    The floor where overlays work is one that is mounted, looked at and unmounted; elsewhere a lean copy, looked at twice.
+    """
+    rows = floors.workspaces(files=20_000, file_bytes=1_000, rounds=ROUNDS, strategies=("overlay", "copy"))
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        few, many = 1, 9
+        for count in (few, many):
+            _write_suite(root, count)
+            floors.write_files(root / f"evals/suites/s{count}/fixtures/w", 20_000, 1_000)
+        numbers = iter(range(1000))
+
+        def ours(count: int) -> float:
+            words = ["run", f"s{count}", "--run-id", f"r{next(numbers)}", "--jobs", "1"]
+            return _cpu([PYTHON, "-m", "evalwright", *words], cwd=root)
+
+        trial = statistics.median((ours(many) - ours(few)) / (many - few) for _ in range(ROUNDS))
+    return rows | {"overlay, whole trial, cpu (ms)": _row(trial, rows["overlay, cpu (ms)"]["floor"])}
+
+
+def workspace_large() -> dict[str, Row]:
+    """Return the time of a clone of 3 files of 200 MB by copying, and of telling its changes; the floor is ``copy_file_range``.
+
+    The last row is the memory that it needs: before, and at the most.
+    """
+    return floors.workspaces(files=3, file_bytes=200_000_000, rounds=ROUNDS, strategies=("copy",))
+
+
 STARTS: Mapping[str, Sequence[str]] = {"--version": ["--version"], "--help": ["--help"], "capabilities": ["capabilities"]}
 ROWS: Mapping[str, Callable[[], dict[str, Row]]] = {
     "start": start,
@@ -191,6 +223,8 @@ ROWS: Mapping[str, Callable[[], dict[str, Row]]] = {
     "memory": memory,
     "bubblewrap": bubblewrap,
     "vm": vm,
+    "workspace-many": workspace_many,
+    "workspace-large": workspace_large,
 }
 
 

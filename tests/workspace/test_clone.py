@@ -21,6 +21,7 @@ from evalwright.errors import SandboxError
 from evalwright.model import Manifest
 from evalwright.store import DirectoryStore
 from evalwright.workspace import Clone, Cloner, Fixture, Scratch, TrialPlace, UnreadableError, clear_abandoned, scan
+from evalwright.workspace.clone import KEPT_BASES
 from evalwright.workspace.mounts import unmount, unmount_below
 from evalwright.workspace.stamps import notes_writes
 
@@ -267,3 +268,22 @@ def test_strategy_that_is_impossible_is_refused_with_the_cure(tmp_path: Path, sc
         assert "EVALWRIGHT_CLONE" in (failed.value.hint or "")
     finally:
         scratch.close()
+
+
+@pytest.mark.parametrize("scene", ["overlay"], indirect=True)
+def test_bases_that_nobody_uses_make_room_and_those_in_use_stay(tmp_path: Path, scene: Scene) -> None:
+    store, cloner = DirectoryStore(tmp_path / "store"), Cloner("overlay")
+    clones: list[Clone] = []
+    for number in range(KEPT_BASES + 4):
+        source = tmp_path / f"s{number}"
+        source.mkdir()
+        (source / "f").write_text(f"{number}")
+        digest = store.put_tree(source)
+        clones.append(cloner.clone(Fixture(digest, store.tree(digest), store.verified), scene.scratch.place(0)))
+        if number != 0:
+            scene.scratch.discard(clones[-1].place)
+
+    bases = [path for path in clones[0].place.root.parent.iterdir() if (path / "b").is_dir()]
+
+    assert len(bases) == KEPT_BASES + 1
+    assert (clones[0].place.workspace / "f").read_text() == "0"

@@ -144,3 +144,22 @@ def test_copy_refuses_a_fifo_unless_it_may_be_there(tmp_path: Path) -> None:
         copy_tree(tmp_path / "s", tmp_path / "t")
     copy_tree(tmp_path / "s", tmp_path / "u", special=True)
     assert list((tmp_path / "u").iterdir()) == []
+
+
+def test_nothing_is_deleted_through_what_an_agent_mounted_after_others_were_discarded(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount")
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "f").write_text("x")
+    scratch = Scratch(tmp_path / "sc ratch")
+    for name in ("w", "x/deep"):
+        place = scratch.place(0)
+        (place.root / name).mkdir(exist_ok=True)
+        subprocess.run(["mount", "--bind", str(precious), str(place.root / name)], check=True)
+
+        scratch.discard(place)
+
+        assert not place.root.exists()
+        assert (precious / "f").read_text() == "x"
+    scratch.close()

@@ -99,9 +99,11 @@ class Change:
 
 
 def changes_between(before: Manifest, after: Manifest) -> tuple[Change, ...]:
-    """Return what differs in content or kind, sorted by path."""
-    old = {entry.raw_path: entry for entry in before.entries}
-    new = {entry.raw_path: entry for entry in after.entries}
+    """Return what differs in content or kind, sorted by path; what is the same object in both is not looked at."""
+    if before is after:
+        return ()
+    same = {*map(id, before.entries)}.intersection(map(id, after.entries))
+    old, new = ({entry.raw_path: entry for entry in manifest.entries if id(entry) not in same} for manifest in (before, after))
     found = (_change(old.get(path), new.get(path)) for path in sorted(old.keys() | new.keys()))
     return tuple(change for change in found if change is not None)
 

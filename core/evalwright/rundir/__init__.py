@@ -1,7 +1,14 @@
 """Runs and experiments on disk: the only code that knows their file names."""
 
 from evalwright.rundir.bundle import DETERMINISTIC, BundleWriter, changed_artifacts, sealed_digests
-from evalwright.rundir.documents import disk_errors, read_document, read_object, write_document, write_text
+from evalwright.rundir.documents import (
+    disk_errors,
+    read_document,
+    read_object,
+    render_compact,
+    write_document,
+    write_text,
+)
 from evalwright.rundir.index import append_summary, read_summaries
 from evalwright.rundir.layout import Layout, RunDirectory, abandoned, check_id, find_run, is_experiment, runs_in
 
@@ -20,6 +27,7 @@ __all__ = [
     "read_document",
     "read_object",
     "read_summaries",
+    "render_compact",
     "runs_in",
     "sealed_digests",
     "write_document",

@@ -12,7 +12,7 @@ from typing import Any
 
 from evalwright.errors import TrialError
 from evalwright.interfaces import Session
-from evalwright.model import Change, Manifest, Output, RunnerResult
+from evalwright.model import Change, Output, RunnerResult
 from evalwright.redaction import Redactor
 from evalwright.rundir import BundleWriter
 from evalwright.store import DirectoryStore
@@ -23,7 +23,7 @@ __all__ = [
     "event_lines",
     "redact_tree",
     "runner_record",
-    "shown_manifest",
+    "shown_record",
     "text_diff",
     "transcript_of",
     "write_streams",
@@ -107,14 +107,12 @@ def transcript_of(result: RunnerResult, events: Sequence[Mapping[str, Any]]) -> 
     return f"{done.stdout.text}\n{done.stderr.text}\n{event_lines(events)}"
 
 
-def text_diff(
-    changes: tuple[Change, ...], before: Manifest, store: DirectoryStore, workspace: Path, redactor: Redactor
-) -> bytes:
+def text_diff(changes: tuple[Change, ...], store: DirectoryStore, workspace: Path, redactor: Redactor) -> bytes:
     """Return the unified diff of the workspace's changes; git's own directory is not part of it.
 
     Contents are redacted before they are compared, since a secret of several lines is in no single line of a diff.
     """
-    digests = {os.fsdecode(entry.raw_path): entry.sha256 for entry in before.entries if entry.kind == "file"}
+    digests = {os.fsdecode(change.raw_path): change.sha256_before for change in changes if change.kind_before == "file"}
 
     def old(path: str) -> bytes | None:
         digest = digests.get(path)
@@ -152,16 +150,14 @@ def _bounded(path: Path) -> bytes | None:
     return data if len(data) <= MAX_DIFF_FILE else None
 
 
-def shown_manifest(document: Any, redactor: Redactor) -> Any:
-    """Return a manifest or its difference without secrets in names and link targets."""
+def shown_record(record: Mapping[str, Any], redactor: Redactor) -> Mapping[str, Any]:
+    """Return the record of a manifest's entry, or of a change, without secrets in its name and link target."""
     if redactor.idle:
-        return document
-    redacted = redactor.json(document)
-    for key in ("entries", "changed_paths"):
-        for record, original in zip(redacted.get(key, ()), document.get(key, ()), strict=True):
-            if record["path"] != original["path"]:
-                record.pop("path_b64", None)
-    return redacted
+        return record
+    shown = {**record, **{name: redactor.text(record[name]) for name in ("path", "target") if name in record}}
+    if shown["path"] != record["path"]:
+        shown.pop("path_b64", None)
+    return shown
 
 
 def redact_tree(directory: Path, redactor: Redactor) -> None:

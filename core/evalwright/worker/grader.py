@@ -73,7 +73,7 @@ class GraderContext:
         grader = self._grader
         plugin: Sandbox[Any] = grader.plugins.host.create(f"sandboxes.{sandbox}") if sandbox else grader.plugins.sandbox
         place = grader.runtime.scratch(grader.spec).place(
-            grader.runtime.tree(grader.store, grader.spec.fixture_digest).total_bytes, owner=plugin.user
+            grader.runtime.fixture(grader.spec, grader.store).size_bytes, owner=plugin.user
         )
         try:
             self._fill(place, workspace, hidden=hidden)

@@ -14,10 +14,12 @@ from typing import Any, Generic, TypeVar
 from evalwright.errors import PluginFailed, StoreError
 from evalwright.interfaces import Deadline, Plugin, Runner, Sandbox, Scorer, Store
 from evalwright.model import Manifest, PluginTable, ScorerEntry, TrialSpec
+from evalwright.redaction import Redactor
 from evalwright.registry import PluginHost, Registry
 from evalwright.store import CachedStore, DirectoryStore
 from evalwright.suite.read import case_lines
 from evalwright.worker.lock import lock_of
+from evalwright.worker.manifests import ManifestTexts
 from evalwright.workspace import Clone, Cloner, Fixture, Scratch, TrialPlace
 
 __all__ = ["Plugins", "Runtime"]
@@ -110,6 +112,8 @@ class Runtime:
         self._plugins: Once[str, Plugins] = Once()
         self._locks: Once[str, str] = Once()
         self._trees: Once[str, Manifest] = Once()
+        self._fixtures: Once[tuple[Path, str], Fixture] = Once()
+        self._texts: Once[tuple[str, Redactor], ManifestTexts] = Once()
         self._cases: Once[str, dict[str, dict[str, Any]]] = Once()
 
     @contextlib.contextmanager
@@ -140,8 +144,21 @@ class Runtime:
 
     def clone(self, spec: TrialSpec, store: DirectoryStore, place: TrialPlace) -> Clone:
         """Fill the workspace of a place with the fixture."""
-        fixture = Fixture(spec.fixture_digest, self.tree(store, spec.fixture_digest), store.verified)
-        return self._cloners.get(spec.clone, lambda: Cloner(spec.clone)).clone(fixture, place)
+        return self._cloners.get(spec.clone, lambda: Cloner(spec.clone)).clone(self.fixture(spec, store), place)
+
+    def fixture(self, spec: TrialSpec, store: DirectoryStore) -> Fixture:
+        """Return the fixture of a trial."""
+        digest = spec.fixture_digest
+        key = store.root, digest
+        return self._fixtures.get(key, lambda: Fixture(digest, self.tree(store, digest), store.verified))
+
+    def manifest_bytes(self, spec: TrialSpec, store: DirectoryStore, manifest: Manifest, redactor: Redactor) -> bytes:
+        """Return the document of a manifest that may share entries with the trial's fixture, which is kept if it is large."""
+        fixture = self.fixture(spec, store)
+        if fixture.is_small:
+            return ManifestTexts(Manifest(), redactor).document(manifest)
+        key = fixture.digest, redactor
+        return self._texts.get(key, lambda: ManifestTexts(fixture.manifest, redactor)).document(manifest)
 
     def store(self, spec: TrialSpec, given: Store | None) -> DirectoryStore:
         """Return the store of a trial as a directory of this machine."""

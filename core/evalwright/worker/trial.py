@@ -27,7 +27,7 @@ from evalwright.worker.evidence import (
     event_lines,
     redact_tree,
     runner_record,
-    shown_manifest,
+    shown_record,
     text_diff,
     transcript_of,
     write_streams,
@@ -69,7 +69,8 @@ class Trial:
             self.before = self.runtime.tree(self.store, self.spec.fixture_digest)
             self.plugins = self.runtime.plugins(self.spec, self.store)
             scratch = self.runtime.scratch(self.spec)
-            self.place = scratch.place(self.before.total_bytes, owner=self.plugins.sandbox.user)
+            size = self.runtime.fixture(self.spec, self.store).size_bytes
+            self.place = scratch.place(size, owner=self.plugins.sandbox.user)
             cleanup.callback(self._discard)
             directory = bundle or Path(
                 cleanup.enter_context(tempfile.TemporaryDirectory(dir=self.place.root.parent, prefix="b"))
@@ -116,8 +117,7 @@ class Trial:
         with self._span("collect"):
             answer = self._answer(result, context)
             self._rescan(whole=self.spec.paranoid or context.restored)
-            self.changes = changes_between(self.before, self.after)
-            self.diff = text_diff(self.changes, self.before, self.store, self.place.workspace, self.redactor)
+            self.diff = text_diff(self.changes, self.store, self.place.workspace, self.redactor)
         self._fail_by(result)
         with self._span("score"):
             records = self._score(result, answer, transcript_of(result, context.events))
@@ -200,6 +200,7 @@ class Trial:
             _make_directory(self.place.workspace)
             self._warn("W_PATH_UNREADABLE", str(error))
             self._fail("E_RUNNER_FAILED", "workspace_unreadable", str(error), fault="agent")
+        self.changes = changes_between(self.before, self.after)
 
     def _fail_by(self, result: RunnerResult) -> None:
         """Note what the agent's own end means."""
@@ -274,13 +275,11 @@ class Trial:
         write_streams(bundle, result, self.redactor)
         record = runner_record(result, answer, context.opened, self.failure, self.redactor)
         bundle.write_document("runner.json", record | {"attempts": [*spec.former_attempts, self._row(status, result)]})
-        manifests = {
-            "workspace-before.json": self.before.as_json(),
-            "workspace-after.json": self.after.as_json(),
-            "workspace-diff.json": {"changed_paths": [change.as_json() for change in self.changes]},
-        }
-        for name, document in manifests.items():
-            bundle.write_document(name, shown_manifest(document, self.redactor))
+        for name, manifest in (("before", self.before), ("after", self.after)):
+            data = self.runtime.manifest_bytes(spec, self.store, manifest, self.redactor)
+            bundle.write_bytes(f"workspace-{name}.json", data)
+        changed = [shown_record(change.as_json(), self.redactor) for change in self.changes]
+        bundle.write_document("workspace-diff.json", {"changed_paths": changed})
         bundle.write_bytes("workspace.diff", self.diff)
         if context.events:
             bundle.write_text("events.jsonl", event_lines(context.events))

@@ -6,6 +6,7 @@ from evalwright.workspace.fixture import fixture_problems
 from evalwright.workspace.repository import find_repositories, without_history
 from evalwright.workspace.scan import UnreadableError, digest_file, scan
 from evalwright.workspace.scratch import Scratch, TrialPlace, clear_abandoned, clear_scratch, owned_name, remove_tree
+from evalwright.workspace.stat_cache import StatCache
 from evalwright.workspace.write import copy_file, copy_tree, open_readable, restore
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Cloner",
     "Fixture",
     "Scratch",
+    "StatCache",
     "TrialPlace",
     "UnreadableError",
     "clear_abandoned",

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalwright.errors import SandboxError
 from evalwright.model import Manifest
 from evalwright.workspace.overlay import Base, Overlay, can_overlay
-from evalwright.workspace.scan import Known, scan
+from evalwright.workspace.scan import Known, Stamped, scan
 from evalwright.workspace.scratch import TrialPlace, remove_tree
 from evalwright.workspace.stamps import notes_writes, pass_tick
-from evalwright.workspace.write import Stamps, copy_file, copy_tree, restore
+from evalwright.workspace.write import copy_file, copy_tree, restore
 
 __all__ = ["Clone", "Cloner", "Fixture"]
 
 SMALL_FILES = 200
 SMALL_BYTES = 1 << 20
+KEPT_BASES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,15 @@ class Fixture:
     digest: str
     manifest: Manifest
     blob: Callable[[str], Path]
+    size_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size_bytes", self.manifest.total_bytes)
+
+    @property
+    def is_small(self) -> bool:
+        """Tell whether copying and reading everything costs less than anything cleverer."""
+        return len(self.manifest.entries) < SMALL_FILES and self.size_bytes < SMALL_BYTES
 
 
 class Clone:
@@ -67,17 +78,17 @@ class Cloner:
     def __init__(self, strategy: str = "auto") -> None:
         self._strategy = strategy
         self._possible: dict[tuple[str, Path, Path], bool] = {}
-        self._bases: dict[tuple[Path, str, int | None], Base] = {}
+        self._bases: OrderedDict[tuple[Path, str, int | None], Base] = OrderedDict()
         self._lock = threading.Lock()
 
     def clone(self, fixture: Fixture, place: TrialPlace) -> Clone:
         """Fill the empty workspace of a place with a fixture. Raises ``SandboxError`` when the strategy is impossible there."""
-        small = _is_small(fixture.manifest)
+        small = fixture.is_small
         strategy = "copy" if self._strategy == "auto" and small else self._chosen(fixture, place)
         if strategy == "overlay":
-            base = self._base(fixture, place)
-            return Clone(place, overlay=Overlay(base, place.workspace, place.root / "o", owner=place.owner))
-        stamps: Stamps | None = None if small or not notes_writes(place.workspace) else {}
+            overlay = Overlay(self._base(fixture, place), place.workspace, place.root / "o", owner=place.owner)
+            return Clone(place, overlay=overlay)
+        stamps: Stamped | None = None if small or not notes_writes(place.workspace) else {}
         share = strategy == "reflink"
         restore(fixture.manifest, place.workspace, fixture.blob, owner=place.owner, share=share, stamps=stamps)
         settled = stamps is not None and pass_tick(stamp for stamp, _ in stamps.values())
@@ -89,7 +100,7 @@ class Cloner:
                 return strategy
         if self._strategy in PROBES:
             raise SandboxError(
-                f"workspaces below {place.root.parent} cannot be made by {self._strategy}",
+                f"EVALWRIGHT_CLONE={self._strategy} is impossible for workspaces below {place.root.parent}",
                 hint="set EVALWRIGHT_CLONE=auto, or EVALWRIGHT_WORKSPACES to a directory on another file system",
             )
         return "copy"
@@ -105,8 +116,19 @@ class Cloner:
         key = place.root.parent, fixture.digest, place.owner
         with self._lock:
             if key not in self._bases:
+                self._make_room()
                 self._bases[key] = _made_base(fixture, place)
-            return self._bases[key]
+            self._bases.move_to_end(key)
+            base = self._bases[key]
+            base.serve(place.workspace)
+            return base
+
+    def _make_room(self) -> None:
+        """Remove the bases that were not used lately and are not in use, but a few."""
+        idle = [key for key, base in self._bases.items() if not base.in_use]
+        for key in idle[: max(0, len(idle) - KEPT_BASES + 1)]:
+            root = self._bases.pop(key).root.parent
+            remove_tree(root, inside=root.parent)
 
 
 def _made_base(fixture: Fixture, place: TrialPlace) -> Base:
@@ -114,7 +136,7 @@ def _made_base(fixture: Fixture, place: TrialPlace) -> Base:
     root = place.root.parent / secrets.token_hex(8)
     (root / "b").mkdir(mode=0o700, parents=True)
     root.chmod(0o700)
-    stamps: Stamps = {}
+    stamps: Stamped = {}
     try:
         restore(fixture.manifest, root / "b", fixture.blob, owner=place.owner, stamps=stamps)
         found = scan(root / "b", known=stamps)
@@ -122,10 +144,6 @@ def _made_base(fixture: Fixture, place: TrialPlace) -> Base:
         remove_tree(root, inside=root.parent)
         raise
     return Base(root / "b", fixture.manifest if found == fixture.manifest else found)
-
-
-def _is_small(manifest: Manifest) -> bool:
-    return len(manifest.entries) < SMALL_FILES and manifest.total_bytes < SMALL_BYTES
 
 
 def _store_of(fixture: Fixture) -> Path:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import select
+import threading
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["mount_overlay", "unmount", "unmount_below"]
+__all__ = ["MountTable", "mount_overlay", "unmount", "unmount_below"]
 
 MOUNTS = Path("/proc/self/mountinfo")
 DETACH = 2
@@ -43,21 +45,62 @@ def unmount(target: Path | bytes) -> None:
         _call("umount2", place, NO_FOLLOW | DETACH, path=target)
 
 
-def unmount_below(directory: Path) -> None:
-    """Unmount everything that is mounted below a directory, so that deleting it reaches nothing else. Raises ``OSError``.
+class MountTable:
+    """What is mounted in this process's view, read again only when the kernel says that it changed. Thread-safe."""
 
-    A link is not followed: nothing is mounted below it.
-    """
-    if os.geteuid() != 0:
-        return
-    prefix = os.fsencode(directory.parent.resolve() / directory.name) + b"/"
-    data = MOUNTS.read_bytes()
-    if _escaped(prefix) not in data:
-        return
-    points = [_unescaped(line.split(b" ", 5)[4]) for line in data.splitlines()]
-    for point in reversed(points):
-        if point.startswith(prefix):
-            unmount(point)
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._descriptor: int | None = None
+        self._points: list[bytes] = []
+        self._real: dict[Path, bytes] = {}
+
+    def unmount_below(self, directory: Path) -> None:
+        """Unmount everything that is mounted below a directory, so that deleting it reaches nothing else. Raises ``OSError``.
+
+        A link is not followed: nothing is mounted below it. Only root can have mounted something there.
+        """
+        if os.geteuid() != 0:
+            return
+        with self._lock:
+            points = self._current()
+            parent = self._real.get(directory.parent)
+            if parent is None:
+                parent = self._real[directory.parent] = os.fsencode(directory.parent.resolve())
+        prefix = os.path.join(parent, os.fsencode(directory.name), b"")
+        for point in reversed(points):
+            if point.startswith(prefix):
+                unmount(point)
+
+    def close(self) -> None:
+        """Release the table; the next question opens it again."""
+        with self._lock:
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+                self._descriptor = None
+
+    def _current(self) -> list[bytes]:
+        """Return the mount points; the kernel raises an exceptional condition for each change since it was asked last."""
+        if self._descriptor is None:
+            self._descriptor = os.open(MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
+            self._points = _mount_points()
+        poller = select.poll()
+        poller.register(self._descriptor, select.POLLPRI)
+        if poller.poll(0):
+            self._points = _mount_points()
+        return self._points
+
+
+def unmount_below(directory: Path) -> None:
+    """Unmount what is mounted below a directory, as :meth:`MountTable.unmount_below` does, once."""
+    table = MountTable()
+    try:
+        table.unmount_below(directory)
+    finally:
+        table.close()
+
+
+def _mount_points() -> list[bytes]:
+    return [_unescaped(line.split(b" ", 5)[4]) for line in MOUNTS.read_bytes().splitlines()]
 
 
 @contextlib.contextmanager
@@ -76,10 +119,6 @@ def _call(name: str, *arguments: Any, path: Path | bytes) -> None:
     if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), os.fsdecode(path))
-
-
-def _escaped(path: bytes) -> bytes:
-    return re.sub(rb"[ \t\n\\]", lambda found: b"\\%03o" % found[0][0], path)
 
 
 def _unescaped(path: bytes) -> bytes:

@@ -6,7 +6,7 @@ import os
 import secrets
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from evalwright.interfaces.ownership import give
@@ -19,21 +19,34 @@ __all__ = ["Base", "Overlay", "can_overlay"]
 
 OPAQUE = "trusted.overlay.opaque"
 REDIRECT = "trusted.overlay.redirect"
+MANY_USERS = 64
 
 
-@dataclass(frozen=True, slots=True)
 class Base:
     """A fixture's files, read by many overlays and written by none. ``manifest`` is what :func:`scan` says of it."""
 
-    root: Path
-    manifest: Manifest
-    entries: dict[bytes, Entry] = field(init=False)
-    links: list[bytes] = field(init=False)
+    def __init__(self, root: Path, manifest: Manifest) -> None:
+        self.root = root
+        self.manifest = manifest
+        self.entries = {entry.raw_path: entry for entry in manifest.entries}
+        self.links = [path for path, entry in self.entries.items() if entry.kind == "symlink"]
+        self._users: set[Path] = set()
+        self._many = MANY_USERS
 
-    def __post_init__(self) -> None:
-        entries = {entry.raw_path: entry for entry in self.manifest.entries}
-        object.__setattr__(self, "entries", entries)
-        object.__setattr__(self, "links", [path for path, entry in entries.items() if entry.kind == "symlink"])
+    def serve(self, user: Path) -> None:
+        """Note a workspace that lies on this base for as long as it is there."""
+        self._users.add(user)
+        if len(self._users) > self._many:
+            self._many = MANY_USERS + 2 * len(self._living())
+
+    @property
+    def in_use(self) -> bool:
+        """Tell whether a workspace that lies on this base is still there."""
+        return bool(self._living())
+
+    def _living(self) -> set[Path]:
+        self._users = {path for path in self._users.copy() if path.is_dir()}
+        return self._users
 
 
 class Overlay:
@@ -43,6 +56,7 @@ class Overlay:
         self.base = base
         self.target = target
         self.layers = [*below, base.root]
+        base.serve(target)
         self.upper, work = place / "u", place / "v"
         place.mkdir(mode=0o700)
         for directory in (self.upper, work):

@@ -10,17 +10,25 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict
 
 from evalwright.canonical import digest_bytes
 from evalwright.model import Entry, Manifest
 from evalwright.workspace.stamps import Stamp, stamp_of
 
-__all__ = ["Known", "UnreadableError", "digest_file", "display", "entry_of", "is_broken", "scan"]
+__all__ = ["Known", "Stamped", "UnreadableError", "digest_file", "display", "entry_of", "is_broken", "scan"]
 
 Known = Mapping[bytes, tuple[Stamp, Entry]]
+Stamped = dict[bytes, tuple[Stamp, Entry]]
 
+FIRST_BYTES = 1 << 15
 CHUNK_BYTES = 1 << 20
 OTHER_KINDS = ((stat.S_ISFIFO, "fifo"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device"))
+
+
+class _Names(TypedDict):
+    path: str
+    path_b64: str | None
 
 
 class UnreadableError(Exception):
@@ -31,10 +39,17 @@ class UnreadableError(Exception):
         self.paths = paths
 
 
-def scan(root: Path, *, skip: Callable[[bytes], bool] | None = None, known: Known | None = None) -> Manifest:
+def scan(
+    root: Path,
+    *,
+    skip: Callable[[bytes], bool] | None = None,
+    known: Known | None = None,
+    stamps: Stamped | None = None,
+) -> Manifest:
     """Return every path below ``root``, sorted by its bytes; ``skip`` leaves out relative paths that it says yes to.
 
     A file that is ``known`` by its relative path and still has that stamp is not read; its entry is the known one.
+    ``stamps`` gets those of all files, as they were before they were read.
 
     A directory or file that its owner made unreadable gets its permission back first. Raises :class:`UnreadableError` when
     that does not help, or when ``root`` itself is no directory any more: a path that cannot be read is never invisible.
@@ -44,10 +59,11 @@ def scan(root: Path, *, skip: Callable[[bytes], bool] | None = None, known: Know
     entries: list[tuple[bytes, Entry]] = []
     unreadable: list[str] = []
     base = os.fsencode(root)
+    held = known or {}
     for path in _walk(base, unreadable, skip or (lambda _: False)):
         relative = path[len(base) + 1 :]
         try:
-            entries.append((relative, entry_of(path, relative, (known or {}).get(relative))))
+            entries.append((relative, entry_of(path, relative, held.get(relative), stamps)))
         except OSError:
             unreadable.append(display(relative))
     if unreadable:
@@ -60,9 +76,13 @@ def digest_file(path: str | bytes | Path) -> str:
     """Return the digest of a file's content, read in chunks; a link is never followed."""
     sha256 = hashlib.sha256()
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
-        while chunk := file.read(CHUNK_BYTES):
+    try:
+        chunk = os.read(descriptor, FIRST_BYTES)
+        while chunk:
             sha256.update(chunk)
+            chunk = os.read(descriptor, CHUNK_BYTES)
+    finally:
+        os.close(descriptor)
     return "sha256:" + sha256.hexdigest()
 
 
@@ -76,7 +96,7 @@ def _walk(base: bytes, unreadable: list[str], skip: Callable[[bytes], bool]) -> 
     while waiting:
         directory = waiting.pop()
         try:
-            names = _names(directory)
+            names = _items(directory)
         except OSError:
             unreadable.append(display(directory[len(base) + 1 :]) or ".")
             continue
@@ -89,7 +109,7 @@ def _walk(base: bytes, unreadable: list[str], skip: Callable[[bytes], bool]) -> 
             yield path
 
 
-def _names(directory: bytes) -> list[tuple[bytes, bool]]:
+def _items(directory: bytes) -> list[tuple[bytes, bool]]:
     mode = stat.S_IMODE(os.lstat(directory).st_mode)
     if mode & 0o700 != 0o700:
         with contextlib.suppress(OSError):
@@ -107,32 +127,35 @@ def is_broken(path: bytes) -> bool:
     return not os.path.exists(path)
 
 
-def entry_of(path: bytes, relative: bytes, known: tuple[Stamp, Entry] | None = None) -> Entry:
+def entry_of(path: bytes, relative: bytes, known: tuple[Stamp, Entry] | None = None, stamps: Stamped | None = None) -> Entry:
     """Return the entry of what is at ``path`` now. Raises ``OSError`` for what cannot be read."""
     status = os.lstat(path)
     mode = status.st_mode
-    name = display(relative)
-    exact = None if name.encode() == relative else base64.b64encode(relative).decode()
     permissions = stat.S_IMODE(mode)
+    if stat.S_ISREG(mode):
+        stamp = stamp_of(status)
+        if known and known[0] == stamp:
+            entry = known[1] if known[1].mode == permissions else replace(known[1], mode=permissions)
+        else:
+            digest = _readable_digest(path, permissions)
+            entry = Entry(kind="file", sha256=digest, size=status.st_size, mode=permissions, **_names(relative))
+        if stamps is not None:
+            stamps[relative] = stamp, entry
+        return entry
     if stat.S_ISDIR(mode):
-        return Entry(path=name, kind="directory", mode=permissions, path_b64=exact)
+        return Entry(kind="directory", mode=permissions, **_names(relative))
     if stat.S_ISLNK(mode):
         target = os.readlink(path)
-        return Entry(
-            path=name,
-            kind="symlink",
-            target=display(target),
-            sha256=digest_bytes(target),
-            broken=is_broken(path),
-            path_b64=exact,
-        )
-    if stat.S_ISREG(mode):
-        if known and known[0] == stamp_of(status):
-            return known[1] if known[1].mode == permissions else replace(known[1], mode=permissions)
-        digest = _readable_digest(path, permissions)
-        return Entry(path=name, kind="file", sha256=digest, size=status.st_size, mode=permissions, path_b64=exact)
+        shown = display(target)
+        return Entry(kind="symlink", target=shown, sha256=digest_bytes(target), broken=is_broken(path), **_names(relative))
     subtype = next((word for test, word in OTHER_KINDS if test(mode)), "unknown")
-    return Entry(path=name, kind="other", subtype=subtype, path_b64=exact)
+    return Entry(kind="other", subtype=subtype, **_names(relative))
+
+
+def _names(relative: bytes) -> _Names:
+    name = display(relative)
+    exact = None if name.encode() == relative else base64.b64encode(relative).decode()
+    return {"path": name, "path_b64": exact}
 
 
 def _readable_digest(path: bytes, permissions: int) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from evalwright.interfaces.ownership import give
 from evalwright.processes import ProcessIdentity, boot_id, current_process
-from evalwright.workspace.mounts import unmount_below
+from evalwright.workspace.mounts import MountTable, unmount_below
 
 __all__ = ["Scratch", "TrialPlace", "clear_abandoned", "clear_scratch", "owned_name", "remove_tree"]
 
@@ -66,6 +66,7 @@ class Scratch:
         self._base = base
         self._owner = owned_name()
         self._made: set[Path] = set()
+        self._mounts = MountTable()
 
     def place(self, size_bytes: int, *, owner: int | None = None) -> TrialPlace:
         """Make the directories of one trial whose fixture has that size; they belong to ``owner`` where one is named."""
@@ -79,16 +80,17 @@ class Scratch:
 
     def discard(self, place: TrialPlace) -> None:
         """Remove a trial's directories, which :meth:`place` made, and nothing that is mounted there."""
-        unmount_below(place.root)
+        self._mounts.unmount_below(place.root)
         shutil.rmtree(place.root, onerror=_force)
 
     def close(self) -> None:
         """Remove everything that this process made."""
         for home in self._made:
             with contextlib.suppress(OSError):
-                unmount_below(home)
+                self._mounts.unmount_below(home)
                 remove_tree(home, inside=home.parent)
         self._made.clear()
+        self._mounts.close()
 
     def _home(self, base: Path) -> Path:
         family = _family(base)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["Stamp", "notes_writes", "pass_tick", "stamp_of"]
+__all__ = ["Stamp", "notes_writes", "pass_tick", "stamp_of", "tick_ago"]
 
 Stamp = tuple[int, int, int, int, int]
 NOTING = frozenset({0xEF53, 0x58465342, 0x9123683E})
@@ -33,6 +33,11 @@ def notes_writes(path: Path) -> bool:
     if ctypes.CDLL(None, use_errno=True).statfs(os.fsencode(path), buffer) != 0:
         return False
     return ctypes.c_long.from_buffer(buffer).value in NOTING
+
+
+def tick_ago() -> int:
+    """Return a time in ns: a file whose status changed before it gets another time with every later write."""
+    return time.clock_gettime_ns(CLOCK_REALTIME_COARSE) - 2 * round(TICK_SECONDS * 1e9)
 
 
 def pass_tick(stamps: Iterable[Stamp]) -> bool:

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from evalwright.interfaces.ownership import give
 from evalwright.model import Entry, Manifest
+from evalwright.workspace.scan import Stamped
 from evalwright.workspace.stamps import Stamp, stamp_of
 
 __all__ = ["copy_file", "copy_tree", "open_readable", "restore", "share_content"]
 
 SMALL_BYTES = 1 << 20
 FICLONE = 0x40049409
-Stamps = dict[bytes, tuple[Stamp, Entry]]
 
 
 def copy_file(
@@ -40,8 +40,11 @@ def copy_file(
         try:
             (share_content if share else _transfer)(reader, writer)
             give(writer, owner)
-            os.fchmod(writer, mode)
-            return stamp_of(os.fstat(writer))
+            status = os.fstat(writer)
+            if stat.S_IMODE(status.st_mode) != mode:
+                os.fchmod(writer, mode)
+                status = os.fstat(writer)
+            return stamp_of(status)
         finally:
             os.close(writer)
     finally:
@@ -59,7 +62,7 @@ class _Copies:
 
     owner: int | None
     share: bool = False
-    stamps: Stamps | None = None
+    stamps: Stamped | None = None
     large: list[tuple[bytes | Path, bytes, int, Entry | None]] = field(
         default_factory=list[tuple[bytes | Path, bytes, int, Entry | None]]
     )
@@ -145,7 +148,7 @@ def restore(
     *,
     owner: int | None = None,
     share: bool = False,
-    stamps: Stamps | None = None,
+    stamps: Stamped | None = None,
 ) -> None:
     """Write the tree that ``manifest`` describes into the existing directory ``target``; ``blob`` finds content by digest.
 
