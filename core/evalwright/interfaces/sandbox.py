@@ -80,12 +80,14 @@ class Session(ABC):
     """One trial's isolated place. The core calls :meth:`kill`, :meth:`collect`, :meth:`destroy` in this order.
 
     ``workspace`` and ``exchange`` are paths as commands see them; ``exchange`` is private to the trial and lies beside the
-    workspace (case, task, diff, output). ``isolation`` says in a word what this place really separates.
+    workspace (case, task, diff, output). ``isolation`` says in a word what this place really separates. ``ending_seconds`` is
+    the time within which kill and collect together, and destroy, must return.
     """
 
     workspace: PurePosixPath
     exchange: PurePosixPath
     isolation: str = "none"
+    ending_seconds: float = 10.0
 
     @abstractmethod
     def execute(self, command: Command) -> Completed:
