@@ -22,7 +22,6 @@ from evalwright.workspace import TrialPlace
 
 __all__ = ["AgentContext", "WatchedSession", "bounded", "journal_of"]
 
-CLEANUP_SECONDS = 10.0
 MAX_EVENTS = 10_000
 AGENT_FILES = PurePosixPath("/agent")
 
@@ -48,6 +47,7 @@ class WatchedSession(Session):
         self.temporary = inner.temporary
         self.isolation = inner.isolation
         self.restored = inner.restored
+        self.ending_seconds = inner.ending_seconds
         self.leaked_processes = 0
 
     def execute(self, command: Command) -> Completed:
@@ -229,9 +229,9 @@ class AgentContext:
 def bounded(session: Session, action: Callable[[Deadline], object]) -> None:
     """Call into a session that must return in time: in this thread if it is known to, else under a watch."""
     if session.prompt():
-        action(Deadline.after(CLEANUP_SECONDS))
+        action(Deadline.after(session.ending_seconds))
     else:
-        within(CLEANUP_SECONDS, action)
+        within(session.ending_seconds, action)
 
 
 def journal_of(spec: TrialSpec, place: TrialPlace) -> Callable[[Sequence[int]], None] | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from evalwright.errors import SandboxError
+from evalwright.errors import SandboxError, SandboxLost
 from evalwright.interfaces import Deadline
 from evalwright.processes import Supervisor
 from evalwright_plugins.sandboxes.vm import host
@@ -75,7 +75,7 @@ class Factory:
             restore(machine, self._snapshot, deadline)
         except SandboxError as error:
             machine.stop(Deadline.after(RESTORE_SECONDS))
-            raise SandboxError(f"{error.message}: {machine.last_words()}", hint=error.hint) from error
+            raise SandboxLost(f"{error.message}: {machine.last_words()}", hint=error.hint) from error
         machine.ready(deadline)
         return machine
 

@@ -73,11 +73,11 @@ class Machine:
         return Monitor(connect(self.place / MONITOR_SOCKET, self.running, deadline), deadline)
 
     def ready(self, deadline: Deadline) -> None:
-        """Wait for the guest's agent. Raises ``SandboxError`` with the machine's last words when it does not come."""
+        """Wait for the guest's agent. Raises ``SandboxLost`` with the machine's last words when it does not come."""
         if not self.channel.ready(deadline):
             why = "ended" if not self.running() else "did not come up in time"
             self.stop(Deadline.after(WORD_SECONDS))
-            raise SandboxError(f"the guest {why}: {self.last_words()}", hint="is the machine overloaded? evalwright doctor")
+            raise SandboxLost(f"the guest {why}: {self.last_words()}", hint="is the machine overloaded? evalwright doctor")
 
     def running(self) -> bool:
         """Tell whether the process is there."""

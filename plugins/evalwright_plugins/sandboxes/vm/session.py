@@ -42,6 +42,7 @@ class VmSession(LocalSession):
     """A session in a guest of its own. Once the guest's files are back, they are read on the host."""
 
     isolation = "vm"
+    ending_seconds = 120.0
 
     def __init__(
         self,
