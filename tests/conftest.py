@@ -15,10 +15,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.zygote import Zygote
+
+if TYPE_CHECKING:
+    from evalwright_plugins.sandboxes.vm.image import Image
 
 INTERPRETED = ("PYTHON", "LC_", "LANG", "PATH", "HOME")
 
@@ -225,3 +228,27 @@ def require() -> Callable[[str], None]:
             pytest.skip(message)
 
     return check
+
+
+@pytest.fixture(scope="session")
+def vm_image() -> Image:
+    """Return the image that the tests of virtual machines boot, built if it is not in the cache yet.
+
+    Where it cannot be built the test is skipped, or fails when everything must be there.
+    """
+    from evalwright.errors import SandboxError
+    from evalwright.processes import Supervisor
+    from evalwright_plugins.sandboxes.vm.cache import Cache
+    from evalwright_plugins.sandboxes.vm.image import build_image
+    from evalwright_plugins.sandboxes.vm.tools import BUILD_PROGRAMS, RUN_PROGRAMS, missing_packages
+
+    try:
+        missing = missing_packages({**BUILD_PROGRAMS, **RUN_PROGRAMS})
+        if missing:
+            raise SandboxError(f"not installed: {' '.join(missing)}")
+        with Supervisor() as supervisor:
+            return build_image(Cache(), "busybox", (), supervisor)
+    except SandboxError as error:
+        if os.environ.get("EVALWRIGHT_REQUIRE_ALL") == "1":
+            raise
+        pytest.skip(f"no virtual machines here: {error.message}")

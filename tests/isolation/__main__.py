@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from tests.isolation.table import PAGE, observed, replaced, sandboxes
+from tests.isolation.table import PAGE, TABLES, observed, replaced, started
 
 
 def main() -> None:
@@ -13,7 +13,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="evalwright-hostile-") as name:
         ground = Path(name)
         ground.chmod(0o711)
-        rows = observed(sandboxes(), ground)
+        rows = observed({name: started(name) for name in TABLES}, ground)
     PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
 
 

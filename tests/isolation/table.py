@@ -15,25 +15,23 @@ from evalwright.registry import PluginHost, Registry
 
 PAGE = Path(__file__).parents[2] / "docs/explanation/isolation.md"
 BEGIN, END = "<!-- hostile programs: begin -->", "<!-- hostile programs: end -->"
-NAMES = ("subprocess", "bubblewrap")
+TABLES: Mapping[str, Mapping[str, str]] = {"subprocess": {}, "bubblewrap": {}, "vm": {"root": "busybox"}}
 Rows = Mapping[str, Mapping[str, str]]
 
 
-def sandboxes() -> Mapping[str, Sandbox[Any]]:
-    """Return the sandboxes of the table, started."""
+def started(name: str) -> Sandbox[Any]:
+    """Return a sandbox of the table, started."""
     registry = Registry(None)
-    host = PluginHost(registry, {})
-    found: dict[str, Sandbox[Any]] = {name: registry.create("sandbox", name, {}, host) for name in NAMES}
-    for sandbox in found.values():
-        sandbox.start(Deadline.after(600))
-    return found
+    sandbox: Sandbox[Any] = registry.create("sandbox", name, TABLES[name], PluginHost(registry, {}))
+    sandbox.start(Deadline.after(600))
+    return sandbox
 
 
 def outcome(sandbox: Sandbox[Any], program: Program, ground: Path) -> str:
     """Run one program in a fresh world and say what came of it."""
     place = Path(tempfile.mkdtemp(dir=ground))
     place.chmod(0o711)
-    with world(place) as around, attempt(sandbox, around, list(program.argv), place) as result:
+    with world(place) as around, attempt(sandbox, around, program.argv, place, cpu_seconds=program.cpu_seconds) as result:
         if program.reached(result):
             return "**possible**"
         return result.completed.limit or "stopped"

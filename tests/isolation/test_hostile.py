@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.isolation.programs import PROGRAMS, Program
-from tests.isolation.table import NAMES, PAGE, outcome, sandboxes, written
+from tests.isolation.table import PAGE, TABLES, outcome, started, written
 
 from evalwright.interfaces import Deadline, Sandbox
 
 TABLE = written(PAGE.read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module")
-def started() -> Iterator[Mapping[str, Sandbox[Any]]]:
-    found = sandboxes()
-    yield found
-    for sandbox in found.values():
-        sandbox.close(Deadline.after(30))
+@pytest.fixture(scope="module", params=TABLES)
+def sandbox(request: pytest.FixtureRequest) -> Iterator[tuple[str, Sandbox[Any]]]:
+    """Return the name of a sandbox of the table, and the sandbox."""
+    name = request.param
+    if name == "vm":
+        request.getfixturevalue("vm_image")
+    made = started(name)
+    yield name, made
+    made.close(Deadline.after(30))
 
 
 @pytest.fixture
@@ -34,11 +37,11 @@ def ground() -> Iterator[Path]:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the page says what holds for an agent that is started by root")
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
-@pytest.mark.parametrize("name", NAMES)
 def test_a_hostile_program_reaches_what_the_page_says(
-    name: str, program: Program, started: Mapping[str, Sandbox[Any]], ground: Path
+    sandbox: tuple[str, Sandbox[Any]], program: Program, ground: Path
 ) -> None:
-    assert outcome(started[name], program, ground) == TABLE[program.name][f"`{name}`"]
+    name, made = sandbox
+    assert outcome(made, program, ground) == TABLE[program.name][f"`{name}`"]
 
 
 def test_the_page_lists_every_program_and_no_other() -> None:

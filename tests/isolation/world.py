@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import select
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from evalwright.interfaces import BoundedOutput, Command, Deadline, Sandbox, San
 from evalwright.model import Completed
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-LIMITS = {"file_size_bytes": 8 << 20, "memory_bytes": 256 << 20, "processes": 64, "cpu_seconds": 1}
+LIMITS = {"file_size_bytes": 8 << 20, "memory_bytes": 256 << 20, "processes": 64}
 SECONDS = 20.0
 
 
@@ -111,7 +110,9 @@ class Attempt:
 
 
 @contextlib.contextmanager
-def attempt(sandbox: Sandbox[object], ground: World, argv: list[str], place: Path) -> Iterator[Attempt]:
+def attempt(
+    sandbox: Sandbox[object], ground: World, argv: Sequence[str], place: Path, *, cpu_seconds: int
+) -> Iterator[Attempt]:
     """Run a program as an agent in a new session below ``place``; its processes have been killed when this gives the result."""
     root = place / secrets.token_hex(4)
     root.mkdir(mode=0o711)
@@ -121,7 +122,9 @@ def attempt(sandbox: Sandbox[object], ground: World, argv: list[str], place: Pat
     session = sandbox.open(request)
     try:
         env = {"PATH": PATH, "LC_ALL": "C", **ground.variables}
-        command = Command(argv=argv, env=env, timeout=SECONDS, limits=LIMITS, capture=BoundedOutput)
+        command = Command(
+            argv=argv, env=env, timeout=SECONDS, limits=LIMITS | {"cpu_seconds": cpu_seconds}, capture=BoundedOutput
+        )
         completed = session.execute(command)
         session.kill(Deadline.after(SECONDS))
         session.collect(Deadline.after(SECONDS))
@@ -133,8 +136,3 @@ def attempt(sandbox: Sandbox[object], ground: World, argv: list[str], place: Pat
 def alive(process: subprocess.Popen[bytes]) -> bool:
     """Tell whether the victim lives and nobody stopped it."""
     return process.poll() is None
-
-
-def uid_of(path: Path) -> int:
-    """Return whose a file is on the host."""
-    return os.lstat(path).st_uid

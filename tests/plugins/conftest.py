@@ -10,12 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evalwright.errors import SandboxError
-from evalwright.processes import Supervisor
 from evalwright.processes.identity import ProcessIdentity, identity_of, parent_of
-from evalwright_plugins.sandboxes.vm.cache import Cache
-from evalwright_plugins.sandboxes.vm.image import Image, build_image
-from evalwright_plugins.sandboxes.vm.tools import BUILD_PROGRAMS, RUN_PROGRAMS, missing_packages
 
 
 def command_line(pid: int) -> list[bytes]:
@@ -71,21 +66,3 @@ def undertaker(tmp_path: Path) -> Iterator[None]:
     for pid in mentioning(tmp_path):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
-
-
-@pytest.fixture(scope="session")
-def vm_image() -> Image:
-    """Return the image that the tests of virtual machines boot, built if it is not in the cache yet.
-
-    Where it cannot be built the test is skipped, or fails when everything must be there.
-    """
-    try:
-        missing = missing_packages({**BUILD_PROGRAMS, **RUN_PROGRAMS})
-        if missing:
-            raise SandboxError(f"not installed: {' '.join(missing)}")
-        with Supervisor() as supervisor:
-            return build_image(Cache(), "busybox", (), supervisor)
-    except SandboxError as error:
-        if os.environ.get("EVALWRIGHT_REQUIRE_ALL") == "1":
-            raise
-        pytest.skip(f"no virtual machines here: {error.message}")

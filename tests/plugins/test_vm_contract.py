@@ -18,5 +18,9 @@ class TestVmSandbox(SandboxContract):
         self.sandbox = VmSandbox(config(), host)
         return self.sandbox
 
+    def make_allowing(self, host: Host, allowed: str) -> VmSandbox:
+        self.sandbox = VmSandbox(config(network="allowlist", allow=[allowed]), host)
+        return self.sandbox
+
     def processes(self, mark: str) -> list[int]:
         return marked_in(self.sandbox, mark)

@@ -18,7 +18,7 @@ from evalwright.errors import SandboxError
 from evalwright.interfaces import Command, Deadline, Host, LocalSession, Problem, Sandbox, SandboxRequest, Session, give_tree
 from evalwright.model import Completed
 from evalwright.processes import Supervisor
-from evalwright_plugins.network import NetworkConfig, SessionNetwork, injection_problems
+from evalwright_plugins.network import Loopback, NetworkConfig, Serve, SessionNetwork, injection_problems
 from evalwright_plugins.sandboxes._bubblewrap_line import EXCHANGE, HOME, TEMPORARY, WORKSPACE, View, write_etc
 from evalwright_plugins.sandboxes._limits import Limits
 
@@ -137,17 +137,19 @@ class _BubblewrapSession(LocalSession):
         self._supervisor = supervisor
         self._limits = {**config.limits.in_force(), **request.limits}
         self._numbers = itertools.count(1)
-        self._become, self._bwrap = sandbox.programs()
+        become, self._bwrap = sandbox.programs()
         self._place = Path(tempfile.mkdtemp(dir=request.exchange.parent, prefix="b"))
         self._place.chmod(0o711)
-        self._network = SessionNetwork(config, request, self._place / "net", user=self.user)
+        self._network = SessionNetwork(config, request)
+        self._loopback = self._entered()
+        self._become = self._loopback.prefix() if self._loopback else become
         self._view = View(
             workspace=request.workspace,
             exchange=request.exchange,
             etc=self._directory("etc"),
             home=self._directory("home"),
             temporary_bytes=config.temporary_bytes,
-            apart=self._network.apart,
+            apart=self._network.kind != "host" and self._loopback is None,
             readonly=request.readonly,
             nested=config.user_namespaces,
             mounts=self._mounts([*config.read_only]),
@@ -166,7 +168,7 @@ class _BubblewrapSession(LocalSession):
         words = self._view.options(cwd, {**self.request.env, **command.env, **self._network.environment})
         options.touch(0o600)
         options.write_bytes(b"".join(os.fsencode(word) + b"\0" for word in words))
-        argv = ["/bin/sh", "-c", WRAPPER, str(account), str(options), *(self._network.prefix() or self._become), self._bwrap]
+        argv = ["/bin/sh", "-c", WRAPPER, str(account), str(options), *self._become, self._bwrap]
         argv += ["--args", "4", "--json-status-fd", "3", "--", *command.argv]
         limits = {**self._limits, **command.limits}
         try:
@@ -179,16 +181,25 @@ class _BubblewrapSession(LocalSession):
             options.unlink()
 
     def account(self) -> Mapping[str, Any]:
-        requests = self._network.record()
-        return {"network": requests} if requests else {}
+        return self._network.account()
 
     def inside(self, source: Path) -> PurePosixPath:
         return next((mount.target for mount in self.request.mounts if mount.source == source), PurePosixPath(source))
 
     def destroy(self, deadline: Deadline) -> None:
         """Close the network and remove the session's own directories."""
-        self._network.close(deadline)
+        for part in (self._loopback, self._network):
+            if part:
+                part.close(deadline)
         shutil.rmtree(self._place, ignore_errors=True)
+
+    def _entered(self) -> Loopback | None:
+        """Return the loopback that commands get where something is to be reached on it; endpoints keep their port."""
+        if self._network.kind == "host":
+            return None
+        endpoints = {int(address.rpartition(":")[2]): address for address in self.request.endpoints.values()}
+        ports: dict[int, Serve | str] = {**endpoints, **self._network.listened}
+        return Loopback(self._place / "net", ports, uid=self.user) if ports else None
 
     def _directory(self, name: str) -> Path:
         directory = self._place / name

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from evalwright.errors import SandboxError
 from evalwright.interfaces import Deadline, Host, Problem, Sandbox, SandboxRequest, Session
 from evalwright.processes import Supervisor
+from evalwright_plugins.network import injection_problems
 from evalwright_plugins.sandboxes.vm.cache import Cache
 from evalwright_plugins.sandboxes.vm.channel import Stream
 from evalwright_plugins.sandboxes.vm.config import VmConfig
@@ -23,8 +24,6 @@ from evalwright_plugins.sandboxes.vm.tools import RUN_PROGRAMS, missing_packages
 
 __all__ = ["VmSandbox"]
 
-NETWORKS = (None, "none", "off", "allowlist")
-"""All of them mean that the guest has no interface; what it may reach, it reaches through endpoints."""
 UNAVAILABLE = "E_VM_UNAVAILABLE"
 
 
@@ -33,13 +32,14 @@ class VmSandbox(Sandbox[VmConfig]):
 
     api = "sandbox/1.0"
     Config = VmConfig
-    capabilities = frozenset({"fs-isolated", "gold-isolated", "network-off", "pid-isolated", "resource-limits", "snapshot"})
+    capabilities = frozenset(
+        {"fs-isolated", "gold-isolated", "network-allowlist", "network-off", "pid-isolated", "resource-limits", "snapshot"}
+    )
 
     def __init__(self, config: VmConfig, host: Host) -> None:
         super().__init__(config, host)
         self._supervisor = Supervisor()
         self._factory = Factory(config, self._supervisor)
-        self._limits: dict[str, int] = config.limits.model_dump(exclude_none=True)
         self._lock = threading.Lock()
         self._machines: list[Machine] = []
 
@@ -50,13 +50,14 @@ class VmSandbox(Sandbox[VmConfig]):
         missing = missing_packages(RUN_PROGRAMS)
         if missing:
             return [_problem("QEMU is not installed", f"install it: apt-get install {' '.join(missing)}")]
+        problems = list(injection_problems(self.config, os.environ, place="sandbox"))
         image = find_image(Cache(self.config.cache), self.config.root)
         build = f"evalwright vm build --root {self.config.root}"
         if image is None:
             return [_problem(f"no {self.config.root} image was built", f"make it: {build}")]
         if not image.current:
             return [_problem(f"the {self.config.root} image is of another version", f"make it again: {build}")]
-        return []
+        return problems
 
     def start(self, deadline: Deadline) -> None:
         """Take the snapshot if there is none, and remove what dead processes left."""
@@ -66,12 +67,7 @@ class VmSandbox(Sandbox[VmConfig]):
 
     def open(self, request: SandboxRequest) -> Session:
         """Return a session in a guest of its own. Raises ``SandboxError`` when none can be made."""
-        if request.network not in NETWORKS:
-            raise SandboxError(
-                f'the vm sandbox cannot give network "{request.network}": its guests have no network interface',
-                hint='use network "none" with endpoints, or another sandbox',
-            )
-        return VmSession(request, self._make, self._limits, self.config.disk_bytes)
+        return VmSession(request, self._make, self.config)
 
     def reap(self, alive: Callable[[str], bool]) -> Sequence[str]:
         """Remove sockets and disks of machines whose harness is dead; the machines died with it."""

@@ -16,8 +16,10 @@ from typing import Any
 from evalwright.errors import SandboxError, SandboxLost
 from evalwright.interfaces import Command, Deadline, LocalSession, SandboxRequest
 from evalwright.model import Completed
+from evalwright_plugins.network import SessionNetwork
 from evalwright_plugins.sandboxes.vm.archive import read_archive
 from evalwright_plugins.sandboxes.vm.channel import record_of
+from evalwright_plugins.sandboxes.vm.config import VmConfig
 from evalwright_plugins.sandboxes.vm.execution import Execution
 from evalwright_plugins.sandboxes.vm.guest import wire
 from evalwright_plugins.sandboxes.vm.machine import Machine
@@ -29,6 +31,8 @@ __all__ = ["VmSession"]
 
 WORKSPACE = PurePosixPath("/workspace")
 EXCHANGE = PurePosixPath("/exchange")
+HOME = PurePosixPath("/home/agent")
+TEMPORARY = PurePosixPath("/tmp")
 TOOLS = "/run/evalwright/busybox"
 RECEIVE = f"{TOOLS} tar x -p -C / -f /dev/archive"
 READ_ONLY = f"{TOOLS} mount -o remount,bind,ro /workspace"
@@ -42,28 +46,33 @@ class VmSession(LocalSession):
     """A session in a guest of its own. Once the guest's files are back, they are read on the host."""
 
     isolation = "vm"
+    restored = True
     ending_seconds = 120.0
 
     def __init__(
         self,
         request: SandboxRequest,
         make: Callable[[str, Callable[..., None]], Machine],
-        limits: Mapping[str, int],
-        disk_bytes: int,
+        config: VmConfig,
     ) -> None:
         super().__init__(request)
-        self.workspace, self.exchange = WORKSPACE, EXCHANGE
-        self._limits = {**limits, **request.limits}
-        self._disk_bytes = disk_bytes
-        self._tunnels = Tunnels(request.endpoints)
+        self.workspace, self.exchange, self.home, self.temporary = WORKSPACE, EXCHANGE, HOME, TEMPORARY
+        self._limits = {**config.limits.in_force(), **request.limits}
+        self._disk_bytes = config.disk_bytes
+        self._network = SessionNetwork(config, request)
+        self._tunnels = Tunnels(request.endpoints, self._network.connected)
         self._trees = [_mounted(mount.source, mount.target) for mount in request.mounts]
         self._ending = threading.Lock()
         self._touched = self._collected = self._destroyed = False
-        self.machine = make(request.owner, self._tunnels.accept)
+        try:
+            self.machine = make(request.owner, self._tunnels.accept)
+        except BaseException:
+            self._network.close(Deadline.after(CALL_SECONDS))
+            raise
         try:
             self._begin()
         except BaseException:
-            self.machine.stop(Deadline.after(CALL_SECONDS))
+            self._stop(Deadline.after(CALL_SECONDS))
             raise
 
     def execute(self, command: Command) -> Completed:
@@ -73,7 +82,7 @@ class VmSession(LocalSession):
         if self._killed:
             raise SandboxError("the session was ended", hint="run commands before kill")
         self._touched = True
-        whole = replace(command, env={**self.request.env, **command.env})
+        whole = replace(command, env={**self.request.env, **command.env, **self._network.environment})
         execution = Execution(self.machine.channel, whole, {**self._limits, **command.limits})
         with self.running(execution):
             return execution.follow()
@@ -158,12 +167,16 @@ class VmSession(LocalSession):
             if self._touched:
                 self._bring_back(deadline)
             self._collected = True
-            self.machine.stop(deadline)
+            self._stop(deadline)
 
     def destroy(self, deadline: Deadline) -> None:
         """End the guest and remove everything of it."""
         self._killed = self._destroyed = True
-        self.machine.stop(deadline)
+        self._stop(deadline)
+
+    def account(self) -> Mapping[str, Any]:
+        """Return what the guest asked for."""
+        return self._network.account()
 
     def prompt(self) -> bool:
         """Tell that somebody has to watch over the ending."""
@@ -175,6 +188,12 @@ class VmSession(LocalSession):
             if source == mount.source or mount.source in source.parents:
                 return mount.target / source.relative_to(mount.source)
         raise SandboxError(f"{source} is not mounted", hint="name it in the request's mounts")
+
+    def _stop(self, deadline: Deadline) -> None:
+        try:
+            self.machine.stop(deadline)
+        finally:
+            self._network.close(deadline)
 
     def _begin(self) -> None:
         """Give the guest the time, fresh randomness and its files."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from evalwright.errors import SandboxError, SandboxLost
@@ -19,17 +19,19 @@ LAST_PORT = 65535
 CONNECT_SECONDS = 10.0
 MAX_CONNECTIONS = 64
 UNIX = "unix:"
+Serve = Callable[[socket.socket], None]
 
 
 class Tunnels:
     """Carries connections of one guest. ``ports`` maps each port in the guest to its address on the host.
 
-    An endpoint ``host:port`` keeps its port; those at ``unix:/path`` get the first free ones from 8080. Raises
-    ``SandboxError`` for an endpoint that is neither, or two that want the same port.
+    An endpoint ``host:port`` keeps its port; those at ``unix:/path`` get the first free ones from 8080. ``served`` names
+    ports whose connections a function of the host adopts. Raises ``SandboxError`` for an endpoint that is neither, or two
+    that want the same port.
     """
 
-    def __init__(self, endpoints: Mapping[str, str]) -> None:
-        self.ports: dict[int, str] = {}
+    def __init__(self, endpoints: Mapping[str, str], served: Mapping[int, Serve]) -> None:
+        self.ports: dict[int, str | Serve] = dict(served)
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         sockets = [address for address in endpoints.values() if address.startswith(UNIX)]
         for name, address in endpoints.items():
@@ -52,7 +54,7 @@ class Tunnels:
             raise SandboxError(f'endpoint "{name}": port {port} is taken by another endpoint', hint="choose another port")
         self.ports[port] = address
 
-    def _carry(self, stream: Stream, address: str) -> None:
+    def _carry(self, stream: Stream, address: str | Serve) -> None:
         try:
             with _connected(address) as connection, contextlib.suppress(SandboxLost):
                 upward = threading.Thread(target=_pass_on, args=(stream, connection), daemon=True)
@@ -95,7 +97,11 @@ def _pass_back(stream: Stream, connection: socket.socket) -> None:
     stream.say(wire.END)
 
 
-def _connected(address: str) -> socket.socket:
+def _connected(address: str | Serve) -> socket.socket:
+    if not isinstance(address, str):
+        connection, adopted = socket.socketpair()
+        address(adopted)
+        return connection
     if address.startswith(UNIX):
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
