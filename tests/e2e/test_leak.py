@@ -26,6 +26,7 @@ BUBBLE = f"{Path(__file__).parent.parent / 'audit' / 'bubble.py'}:Bubble"
 ISOLATED: Mapping[str, dict[str, Any]] = {
     "test bubble": {"use": BUBBLE},
     "bubblewrap": {"use": "bubblewrap"},
+    "vm": {"use": "vm", "root": "busybox"},
 }
 """Sandboxes that promise ``gold-isolated``: each must come out clean."""
 ANSWER = "the right answer, long enough to be told from any other file of this machine"
@@ -51,8 +52,11 @@ def tree(root: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ISOLATED)
-def test_isolated_sandbox_is_clean(project: Project, require: Require, name: str) -> None:
-    require("bwrap")
+def test_isolated_sandbox_is_clean(project: Project, require: Require, request: pytest.FixtureRequest, name: str) -> None:
+    if name == "vm":
+        request.getfixturevalue("vm_image")
+    else:
+        require("bwrap")
 
     answer = leak(project, "--seconds", "100", table=ISOLATED[name])
 

@@ -29,11 +29,20 @@ def _component(require: Callable[[str], None]) -> None:
 
 def report_of(project: Project, suite: str, sandbox: str, *words: str) -> tuple[str, int, int]:
     """Run a suite in a sandbox; return its report's hash, how many trials there were and how many passed."""
-    call = ("run", suite, "--run-id", f"{suite}-{sandbox}", "--sandbox", sandbox, "--jobs", "2", "--json", *words)
+    if sandbox == "vm":
+        configure(project, suite, {"use": "vm", "root": "busybox"})
+    else:
+        words = ("--sandbox", sandbox, *words)
+    call = ("run", suite, "--run-id", f"{suite}-{sandbox}", "--jobs", "2", "--json", *words)
     run = project.call(*call, env=EPOCH, timeout=900).data
     counts = run["run"]["status_counts"]
     assert counts.get("error", 0) == 0
     return run["report_hash"], run["run"]["case_count"], counts["pass"]
+
+
+def configure(project: Project, suite: str, sandbox: dict[str, str]) -> None:
+    path = project.path / "evals" / "suites" / suite / "suite.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"sandbox": sandbox}))
 
 
 @pytest.mark.parametrize("name", ["native form", "hidden tests", "odd names"])
@@ -92,3 +101,22 @@ def test_all_problems_get_the_same_report(project: Project, require: Callable[[s
     humaneval(project, require)
     reports = {report_of(project, "humaneval", sandbox) for sandbox in ("subprocess", "bubblewrap")}
     assert [report[1:] for report in reports] == [(164, 82)]
+
+
+@pytest.mark.acceptance
+@pytest.mark.usefixtures("vm_image")
+def test_ten_repaired_programs_get_the_same_report_in_virtual_machines(project: Project) -> None:
+    quixbugs(project)
+    names = sorted(path.name for path in (QUIXBUGS / "fixtures").iterdir())[:10]
+    chosen = [word for name in names for word in ("--case", name)]
+    reports = {report_of(project, "quixbugs", sandbox, *chosen) for sandbox in ("subprocess", "vm")}
+    assert [report[1] for report in reports] == [10]
+
+
+@pytest.mark.acceptance
+@pytest.mark.usefixtures("vm_image")
+def test_ten_problems_get_the_same_report_in_virtual_machines(project: Project, require: Callable[[str], None]) -> None:
+    humaneval(project, require)
+    chosen = [word for number in range(10) for word in ("--case", f"HumanEval-{number}")]
+    reports = {report_of(project, "humaneval", sandbox, *chosen) for sandbox in ("subprocess", "vm")}
+    assert [report[1:] for report in reports] == [(10, 5)]
