@@ -214,7 +214,9 @@ class VmSession(LocalSession):
                 if record_of(frame.payload).get("status") == 0:
                     return
                 text = said.decode("utf-8", "replace").strip()
-                raise SandboxError(f"files cannot be carried: {text or frame.payload!r}", hint="raise sandbox.disk_bytes?")
+                raise SandboxError(
+                    f"files cannot be carried: {text or frame.payload!r}", hint="raise sandbox.memory_bytes or disk_bytes"
+                )
         raise SandboxLost("the guest did not carry its files in time")
 
     def _check_directory(self, place: Path) -> None:

@@ -20,6 +20,7 @@ from evalwright_plugins.sandboxes.vm.qemu import Hardware
 
 __all__ = ["Memory", "Snapshot", "empty_memory", "restore", "snapshot_key", "snapshots_of", "take_snapshot"]
 
+PROCESSOR = Path("/proc/cpuinfo")
 BLOCK_BYTES = 512
 CHUNK_BYTES = 1 << 20
 UNLIMITED = 1 << 40
@@ -80,8 +81,10 @@ class Memory:
 
 
 def snapshot_key(image: Image, hardware: Hardware, qemu: str) -> str:
-    """Return what a snapshot fits to: this image, this hardware, this QEMU, under the user that machines run as."""
-    return f"{image.key}-{digest_of(1, asdict(hardware), qemu)}"
+    """Return what a snapshot fits to: this image, this hardware, this QEMU, and with KVM this host's processor."""
+    lines = PROCESSOR.read_text(encoding="utf-8").splitlines() if hardware.accelerator == "kvm" else []
+    processor = sorted({line for line in lines if line.startswith(("flags", "model name", "microcode"))})
+    return f"{image.key}-{digest_of(1, asdict(hardware), qemu, processor)}"
 
 
 def snapshots_of(image: Image) -> list[Snapshot]:
