@@ -95,6 +95,7 @@ HOSTILE: dict[str, list[Entry]] = {
         ("workspace/a", bytes(ROOM // 2), {}),
         *(link(f"workspace/{number}", "workspace/a", tarfile.LNKTYPE) for number in range(4)),
     ],
+    "too deep": [TOP, *(("workspace" + "/d" * depth, b"", DIRECTORY) for depth in range(1, 500))],
     "name of nothing": [TOP, ("workspace//a", b"", {})],
 }
 
