@@ -1,25 +1,16 @@
-"""Virtual machines for tests: one busybox image for all of them, and what runs in a guest."""
+"""Virtual machines for tests: their configuration, and commands in a guest."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from evalwright.errors import SandboxLost
 from evalwright.interfaces import Command, Deadline
-from evalwright.testing._processes import MARK
 from evalwright_plugins.sandboxes.vm.config import VmConfig
 from evalwright_plugins.sandboxes.vm.guest import wire
 from evalwright_plugins.sandboxes.vm.machine import Machine
-from evalwright_plugins.sandboxes.vm.plugin import VmSandbox
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
-MARKED = """
-for file in /proc/[0-9]*/environ; do
-  tr '\\0' '\\n' < "$file" 2>/dev/null | grep -qx "$WANTED" && echo "$file" | cut -d/ -f3
-done
-true
-"""
 
 
 def config(**options: Any) -> VmConfig:
@@ -47,17 +38,6 @@ def as_root(machine: Machine, script: str, env: dict[str, str] | None = None) ->
             said += frame.payload
             stream.consumed(len(frame.payload))
     raise TimeoutError("the guest did not answer")
-
-
-def marked_in(sandbox: VmSandbox, mark: str) -> list[int]:
-    """Return the processes that carry a mark, in all guests of a sandbox that still run."""
-    found: list[int] = []
-    for machine in list(sandbox.machines):
-        try:
-            found += [int(line) for line in as_root(machine, MARKED, {"WANTED": f"{MARK}={mark}"}).split()]
-        except SandboxLost:
-            continue
-    return found
 
 
 def alive(pid: int) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.plugins.conftest import command_line, descendants
 from tests.plugins.machines import alive, as_root, config, sh
 
 from evalwright.errors import SandboxError, SandboxLost
@@ -422,8 +423,11 @@ def test_machine_killed_from_outside_is_lost(guests: Guests, number: int) -> Non
     assert "ended" in lost(session, lambda: os.kill(session.machine.pid or 0, number))
 
 
-def test_crash_of_the_harness_leaves_no_machine_and_its_directory_is_reaped(vm_image: Image, tmp_path: Path) -> None:
-    env = dict(os.environ) | {"PYTHONPATH": str(Path(__file__).parents[2])}
+@pytest.mark.parametrize("means", ["cgroup", "process"])
+def test_crash_of_the_harness_leaves_no_machine_and_its_directory_is_reaped(
+    vm_image: Image, tmp_path: Path, means: str
+) -> None:
+    env = dict(os.environ) | {"PYTHONPATH": str(Path(__file__).parents[2]), "EVALWRIGHT_SUPERVISION": means}
     harness = subprocess.Popen([sys.executable, "-c", CRASH, str(tmp_path)], stdout=subprocess.PIPE, env=env, text=True)
     with harness:
         assert harness.stdout
@@ -493,11 +497,35 @@ def test_suite_with_hidden_tests_passes_in_virtual_machines(project: Project, vm
     assert project.artifact("r", "a", "output.txt").read_text() == "done\n"
 
 
+def machines_below(pid: int) -> list[int]:
+    """List the machines that a process runs; a program that is only asked for its version is none."""
+    return [each for each in descendants(pid) if command_line(each)[:2] == [b"qemu-system-x86_64", b"-M"]]
+
+
+def test_trial_whose_machine_is_killed_is_tried_again(guests: Guests, project: Project) -> None:
+    guests.sandbox()
+    project.suite(
+        runner={"shell": True, "command": "sleep 2; echo done", "timeout_seconds": 90},
+        cases=[{"id": "a", "expect": {"exact": "done\n"}}],
+        scorers=[{"use": "exact"}],
+        sandbox={"use": "vm", "root": "busybox"},
+        retry={"infrastructure": 2, "backoff_seconds": 0.01},
+    )
+    with project.start("run", "demo", "--run-id", "r") as run:
+        assert soon(lambda: machines_below(run.pid), 60.0)
+        os.kill(machines_below(run.pid)[0], signal.SIGKILL)
+        run.communicate(timeout=120)
+    assert run.returncode == 0
+    record = project.record("r", "a", "runner.json")
+    kinds = [row["error"] and row["error"]["kind"] for row in record["attempts"]]
+    assert kinds == ["sandbox_lost", None]
+    assert project.record("r", "a", "score.json")["status"] == "pass"
+
+
 def test_image_is_built_once_and_status_shows_it_with_its_snapshot(guests: Guests, project: Project, vm_image: Image) -> None:
     guests.sandbox()
     again = project.call("vm", "build", "--root", "busybox", timeout=300).data
     assert again["key"] == vm_image.key
     shown = next(image for image in project.call("vm", "status").data["images"] if image["root"] == "busybox")
     assert shown == again
-    assert shown["current"]
     assert any(each["machine"] == "microvm" and each["size_bytes"] > MIB for each in shown["snapshots"])

@@ -95,6 +95,7 @@ HOSTILE: dict[str, list[Entry]] = {
         ("workspace/a", bytes(ROOM // 2), {}),
         *(link(f"workspace/{number}", "workspace/a", tarfile.LNKTYPE) for number in range(4)),
     ],
+    "too deep": [TOP, *(("workspace" + "/d" * depth, b"", DIRECTORY) for depth in range(1, 500))],
     "name of nothing": [TOP, ("workspace//a", b"", {})],
 }
 
@@ -219,6 +220,9 @@ BREACHES: dict[str, Callable[[int], bytes]] = {
     "more than the window": flood,
     "a frame of no kind": lambda number: wire.encode(77, number),
     "a frame that is too long": lambda number: wire.HEADER.pack(wire.DATA, number, wire.MAX_PAYLOAD + 1),
+    "bytes that are none": lambda number: wire.encode(wire.DATA, number),
+    "a second end": lambda number: wire.encode(wire.END, number) * 2,
+    "credit for nothing": lambda number: wire.encode(wire.CREDIT, number, bytes([0, 0, 0, 1])),
     "a word that is no JSON": lambda _: wire.encode(wire.OPEN, wire.GUEST_STREAMS + 1, b"{"),
     "a word that is no object": lambda _: wire.encode(wire.OPEN, wire.GUEST_STREAMS + 1, b"[]"),
 }
@@ -348,3 +352,24 @@ def test_status_of_an_empty_cache_says_how_to_build(project: Project, tmp_path: 
 def test_busybox_root_takes_no_packages(project: Project, tmp_path: Path) -> None:
     answer = project.call("vm", "build", "--root", "busybox", "--package", "git", "--cache", str(tmp_path / "c"))
     assert (answer.exit_code, answer.error_codes) == (3, ["E_SANDBOX_FAILED"])
+
+
+def test_pruning_spares_what_is_wanted_or_in_use(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    for key in ("wanted", "used", "old"):
+        with cache.making("things", key) as draft:
+            assert draft
+    with cache.use("things", "used"):
+        assert cache.prune("things", {"wanted"}) == ["old"]
+    assert cache.prune("things", {"wanted"}) == ["used"]
+    assert [path.name for path in (tmp_path / "things").iterdir()] == ["wanted"]
+
+
+def test_records_that_nobody_used_for_long_are_forgotten(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    for name in ("build-a.json", "build-b.json", "other.json"):
+        cache.write(name, {"key": name})
+        os.utime(tmp_path / name, (1, 1))
+    assert cache.read("build-a.json", touch=True) == {"key": "build-a.json"}
+    assert cache.recent("build-*.json", 3600.0) == [{"key": "build-a.json"}]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["build-a.json", "other.json"]

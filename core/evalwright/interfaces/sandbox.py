@@ -157,6 +157,13 @@ class Sandbox(Plugin[C]):
     def open(self, request: SandboxRequest) -> Session:
         """Make a place for one trial. Raises ``SandboxError`` when it cannot be made."""
 
+    def find(self, variable: str) -> Sequence[int] | None:
+        """List the processes of all sessions whose environment holds ``NAME=value``, by the ids that they have inside.
+
+        ``None`` where they are processes of this host, which ``/proc`` shows.
+        """
+        return None
+
     def reap(self, alive: Callable[[str], bool]) -> Sequence[str]:
         """Remove what dead owners left behind and name it; ``alive`` tells whether an owner still runs."""
         return ()

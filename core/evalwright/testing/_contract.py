@@ -55,6 +55,7 @@ class Contract(Generic[P]):
 
     kit: ClassVar[str] = KIT
     kind: ClassVar[str]
+    plugin: P | None = None
 
     def __init_subclass__(cls) -> None:
         """Take checks out that are newer than ``kit``."""
@@ -71,7 +72,7 @@ class Contract(Generic[P]):
     def made(self, make: Callable[[Host], P] | None = None) -> Generator[P]:
         """Give a started plugin; it is closed after the block, however that ends."""
         with FakeHost() as host:
-            plugin = (make or self.make)(host)
+            plugin = self.plugin = (make or self.make)(host)
             try:
                 plugin.start(Deadline.after(START_SECONDS))
                 yield plugin

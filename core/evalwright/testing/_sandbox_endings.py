@@ -142,7 +142,7 @@ class EndingChecks(SandboxPlace):
         thread = threading.Thread(target=carry_out, daemon=True)
         thread.start()
         assert ready.wait(SLACK), "the command did not start"
-        assert soon(lambda: len(self.processes(mark)) >= 3), "the command's processes cannot be seen; override processes()"
+        assert soon(lambda: len(self.processes(mark)) >= 3), "the command's processes cannot be seen; implement Sandbox.find"
         return thread
 
     def _sees(self, mark: str, seen: list[int]) -> Callable[[str, bytes], None]:
@@ -152,7 +152,7 @@ class EndingChecks(SandboxPlace):
         return shown
 
     def _assert_seen_and_gone(self, mark: str, seen: list[int]) -> None:
-        assert seen, "the command's processes cannot be seen; override processes()"
+        assert seen, "the command's processes cannot be seen; implement Sandbox.find"
         assert soon(lambda: not self.processes(mark)), f"still running: {self.processes(mark)}"
 
 

@@ -38,8 +38,9 @@ class SandboxPlace(Contract[Sandbox[Any]]):
         return {}
 
     def processes(self, mark: str) -> list[int]:
-        """Return what still runs of the commands that carry a mark; override it when they do not run under this kernel."""
-        return marked(mark)
+        """Return what still runs of the commands that carry a mark, as the sandbox finds it or ``/proc`` shows it."""
+        found = self.plugin.find(f"{MARK}={mark}") if self.plugin else None
+        return marked(mark) if found is None else list(found)
 
     def request(self, place: Path, **fields: Any) -> SandboxRequest:
         """Return a request with new directories, as the core makes them: other users can come as far as to each of them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evalwright.errors import SandboxError
@@ -24,13 +24,13 @@ class SessionNetwork:
 
     ``kind`` is ``none``, ``host`` or ``allowlist``; ``environment`` goes to every command; ``proxy`` is to be reached at
     :data:`PROXY_PORT` of loopback inside, if there is one. Raises ``SandboxError`` for a network that is unknown or not
-    configured.
+    configured, or that is none of ``kinds``.
     """
 
-    def __init__(self, config: NetworkConfig, request: SandboxRequest) -> None:
+    def __init__(self, config: NetworkConfig, request: SandboxRequest, kinds: Sequence[str] = KINDS) -> None:
         self.kind = {None: config.network, "off": "none"}.get(request.network, request.network)
-        if self.kind not in KINDS:
-            raise SandboxError(f'there is no network "{self.kind}"', hint=f"choose one of {', '.join(KINDS)}")
+        if self.kind not in kinds:
+            raise SandboxError(f'the sandbox cannot give network "{self.kind}"', hint=f"choose one of {', '.join(kinds)}")
         if self.kind == "allowlist" and not config.allow:
             raise SandboxError("the sandbox's table lists no hosts", hint='name them in "allow" of the sandbox')
         self.environment: Mapping[str, str] = {}

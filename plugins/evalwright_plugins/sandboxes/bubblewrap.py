@@ -30,6 +30,11 @@ PROBE_SECONDS = 10.0
 CLEANUP_SECONDS = 10.0
 WRAPPER = 'exec 3>"$0" 4<"$1" && shift && exec "$@"'
 """Opens the file for bubblewrap's account of the command and the one with its options, then becomes bubblewrap."""
+PROBE = ("--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--proc", "/proc", "--", "/bin/true")
+NO_NAMESPACES = (
+    "it needs unprivileged user namespaces: allow them (sysctl kernel.unprivileged_userns_clone=1, or "
+    "kernel.apparmor_restrict_unprivileged_userns=0); in a container run it with --security-opt seccomp=unconfined"
+)
 EXEC_FAILED = "bwrap: execvp "
 ERRNOS: Mapping[str, int] = {os.strerror(number): number for number in errno.errorcode}
 
@@ -117,13 +122,6 @@ class BubblewrapSandbox(Sandbox[BubblewrapConfig]):
     def close(self, deadline: Deadline) -> None:
         """End every command that still runs."""
         self._supervisor.close()
-
-
-PROBE = ("--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--proc", "/proc", "--", "/bin/true")
-NO_NAMESPACES = (
-    "it needs unprivileged user namespaces: allow them (sysctl kernel.unprivileged_userns_clone=1, or "
-    "kernel.apparmor_restrict_unprivileged_userns=0); in a container run it with --security-opt seccomp=unconfined"
-)
 
 
 class _BubblewrapSession(LocalSession):

@@ -57,9 +57,11 @@ def _contract(entry: Record, registry: Registry) -> Record:
         return {"skipped": f"an {entry['kind']} needs something to work on; run its contract from a test of your own"}
     reference = f"{entry['distribution']}:{entry['name']}"
     try:
-        registry.create(entry["kind"], reference, {}, PluginHost(registry))
+        problems = registry.create(entry["kind"], reference, {}, PluginHost(registry)).check("worker")
     except PluginError as error:
         return {"skipped": f"it needs a configuration: {error.message}; run its contract from a test of your own"}
+    if problems:
+        return {"skipped": f"it cannot work here: {problems[0].message}. {problems[0].hint}"}
     try:
         from evalwright.testing import check_installed
     except ImportError:

@@ -14,6 +14,7 @@ __all__ = ["Member", "read_archive"]
 BLOCK_BYTES = 512
 MAX_NAME_BYTES = 4096
 MAX_MEMBERS = 500_000
+MAX_DEPTH = 400
 MODE_BITS = 0o777
 Kind = Literal["file", "directory", "link", "fifo"]
 KINDS: dict[bytes, Kind] = {b"0": "file", b"\0": "file", b"5": "directory", b"2": "link", b"6": "fifo"}
@@ -95,6 +96,8 @@ def _hard_link(path: bytes, mode: int, first: Member | None) -> Member:
 def _clean(raw: bytes) -> bytes:
     """Return a path without a last slash. ``SandboxError`` for one that is not plainly relative."""
     path = raw.removesuffix(b"/")
+    if path.count(b"/") > MAX_DEPTH:
+        raise _refused("a path that is too deep", raw)
     if not path or any(part in (b"", b".", b"..") for part in path.split(b"/")) or b"\0" in path:
         raise _refused("a path that leads out", raw)
     return path

@@ -9,9 +9,10 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Generator, Mapping
+import time
+from collections.abc import Collection, Generator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 __all__ = ["Cache", "digest_of", "file_digest"]
 
@@ -57,22 +58,55 @@ class Cache:
                 shutil.rmtree(draft, ignore_errors=True)
                 raise
 
+    def use(self, kind: str, key: str) -> IO[str]:
+        """Return a file that keeps a thing from being pruned for as long as it is open."""
+        file = self._lock_file(f"use-{kind}-{key}")
+        fcntl.flock(file, fcntl.LOCK_SH)
+        return file
+
+    def prune(self, kind: str, wanted: Collection[str]) -> list[str]:
+        """Remove everything of a kind that is neither wanted nor in use, and return the keys of what went."""
+        gone: list[str] = []
+        for place in (self.directory / kind).glob("[!.]*"):
+            if place.name not in wanted:
+                with self._lock_file(f"use-{kind}-{place.name}") as file, contextlib.suppress(BlockingIOError):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(place)
+                    gone.append(place.name)
+        return gone
+
     @contextlib.contextmanager
     def locked(self, name: str) -> Generator[None]:
         """Let one process at a time into the block."""
-        locks = self.directory / "locks"
-        locks.mkdir(parents=True, exist_ok=True)
-        with open(locks / name, "w", encoding="utf-8") as file:
+        with self._lock_file(name) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def read(self, name: str) -> dict[str, Any]:
-        """Return a small record, an empty one when there is none."""
+    def _lock_file(self, name: str) -> IO[str]:
+        locks = self.directory / "locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        return open(locks / name, "w", encoding="utf-8")
+
+    def read(self, name: str, *, touch: bool = False) -> dict[str, Any]:
+        """Return a small record, an empty one when there is none; with ``touch`` it counts as used now."""
         try:
             found: Any = json.loads((self.directory / name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
+        if touch:
+            with contextlib.suppress(OSError):
+                os.utime(self.directory / name)
         return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+    def recent(self, pattern: str, seconds: float) -> list[dict[str, Any]]:
+        """Return the records that were used within so many seconds; the others are removed."""
+        found: list[dict[str, Any]] = []
+        for path in sorted(self.directory.glob(pattern)):
+            if time.time() - path.stat().st_mtime > seconds:
+                path.unlink(missing_ok=True)
+            else:
+                found.append(self.read(path.name))
+        return found
 
     def write(self, name: str, record: Mapping[str, Any]) -> None:
         """Keep a small record."""

@@ -39,7 +39,7 @@ class Stream:
         self._unread = self._owed = 0
         self._window = wire.WINDOW
         self._changed = threading.Condition()
-        self._over = False
+        self._over = self._guest_ended = False
 
     def receive(self, timeout: float | None = None) -> wire.Frame | None:
         """Return the next ``DATA``, ``ERROR``, ``END`` or ``DONE``; ``None`` after ``timeout`` seconds or a :meth:`wake`."""
@@ -97,19 +97,31 @@ class Stream:
                 self.consumed(len(frame.payload))
 
     def take(self, frame: wire.Frame) -> None:
-        """Take a frame from the channel's reader. ``ValueError`` when the guest sends more than its window."""
+        """Take a frame from the channel's reader. ``ValueError`` for one that no honest guest sends.
+
+        What a guest can make this side hold is bounded by that: its window, and no frame that costs it nothing.
+        """
         with self._changed:
             if frame.kind == wire.CREDIT:
-                self._window += int.from_bytes(frame.payload, "big")
-                self._changed.notify_all()
+                self._give(int.from_bytes(frame.payload, "big"))
                 frame = WAKE
+            elif frame.kind == wire.END:
+                if self._guest_ended:
+                    raise ValueError("a second end")
+                self._guest_ended = True
             elif frame.kind in (wire.DATA, wire.ERROR):
                 self._unread += len(frame.payload)
-                if self._unread + self._owed > wire.WINDOW:
-                    raise ValueError("more bytes than the window allows")
+                if not frame.payload or self._unread + self._owed > wire.WINDOW:
+                    raise ValueError("no bytes, or more than the window allows")
         self._incoming.put(frame)
         if frame.kind == wire.DONE:
             self.end()
+
+    def _give(self, count: int) -> None:
+        if not 0 < count <= wire.WINDOW - self._window:
+            raise ValueError("credit for what was never sent")
+        self._window += count
+        self._changed.notify_all()
 
     def end(self, *, lost: bool = False) -> None:
         """Release whoever waits to send, and with ``lost`` whoever waits to receive."""

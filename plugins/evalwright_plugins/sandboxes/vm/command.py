@@ -93,7 +93,6 @@ def _image(image: Image) -> Record:
         "size_bytes": image.size_bytes,
         "kernel": image.facts["kernel"],
         "packages": image.facts["packages"],
-        "current": image.current,
         "snapshots": snapshots,
     }
 
@@ -109,7 +108,6 @@ def _text(data: Record) -> str:
 
 def _line(image: Record) -> str:
     snapshots = ", ".join(f"{each['machine']} {each['size_bytes'] // MIB} MiB" for each in image["snapshots"]) or "none yet"
-    stale = "" if image["current"] else ", of another version: build it again"
     packages = f" with {' '.join(image['packages'])}" if image["packages"] else ""
     size = image["size_bytes"] // MIB
-    return f"{image['root']}{packages}: {image['key']}, {size} MiB, {image['kernel']}, snapshots: {snapshots}{stale}"
+    return f"{image['root']}{packages}: {image['key']}, {size} MiB, {image['kernel']}, snapshots: {snapshots}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from evalwright.errors import SandboxError, SandboxLost
 from evalwright.interfaces import Deadline
@@ -37,6 +37,7 @@ class Factory:
         self._cache = Cache(config.cache)
         self._lock = threading.Lock()
         self._image: Image | None = None
+        self._use: IO[str] | None = None
         self._hardware: Hardware | None = None
         self._snapshot: Snapshot | None = None
         self._memory: Memory | None = None
@@ -46,10 +47,7 @@ class Factory:
         with self._lock:
             if self._hardware:
                 return
-            self._image = find_image(self._cache, self._config.root)
-            if self._image is None or not self._image.current:
-                command = f"evalwright vm build --root {self._config.root}"
-                raise SandboxError(f"there is no {self._config.root} image of this version", hint=f"make it: {command}")
+            self._image = self._held()
             errors: list[str] = []
             for machine in MACHINES if self._config.machine == "auto" else (self._config.machine,):
                 hardware = self._wanted(self._image, machine)
@@ -84,7 +82,19 @@ class Factory:
         with self._lock:
             if self._memory:
                 self._memory.close()
-            self._memory = self._snapshot = self._hardware = self._image = None
+            if self._use:
+                self._use.close()
+            self._memory = self._snapshot = self._hardware = self._image = self._use = None
+
+    def _held(self) -> Image:
+        """Return the image, kept from being pruned until :meth:`close`."""
+        image = find_image(self._cache, self._config.root)
+        if image and self._use is None:
+            self._use = self._cache.use("images", image.key)
+        if image is None or not image.root.is_file():
+            command = f"evalwright vm build --root {self._config.root}"
+            raise SandboxError(f"there is no {self._config.root} image of this version", hint=f"make it: {command}")
+        return image
 
     def _wanted(self, image: Image, machine: str) -> Hardware:
         return Hardware(

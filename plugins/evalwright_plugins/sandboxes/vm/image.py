@@ -10,14 +10,16 @@ from typing import Any
 
 from evalwright.errors import SandboxError
 from evalwright.processes import Supervisor
-from evalwright_plugins.sandboxes.vm.cache import Cache, digest_of
+from evalwright_plugins.sandboxes.vm.cache import Cache, digest_of, file_digest
 from evalwright_plugins.sandboxes.vm.initramfs import agent_digest, write_initramfs
 from evalwright_plugins.sandboxes.vm.kernel import fetch_kernel
 from evalwright_plugins.sandboxes.vm.roots import busybox_path, root_recipe, write_root
 
-__all__ = ["ROOTS", "Image", "build_image", "find_image"]
+__all__ = ["ROOTS", "SNAPSHOTS", "Image", "build_image", "find_image"]
 
 ROOTS = ("debian", "busybox")
+SNAPSHOTS = "snapshots"
+KEPT_SECONDS = 30 * 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +50,10 @@ class Image:
         """Return the size on disk."""
         return sum(path.stat().st_size for path in (self.kernel, self.initramfs, self.root))
 
-    @property
-    def current(self) -> bool:
-        """Tell whether the agent in it is the one that this version speaks with."""
-        return self.facts.get("agent") == agent_digest()
-
 
 def find_image(cache: Cache, root: str) -> Image | None:
-    """Return the image that was built last with a root of that kind."""
-    facts = cache.read(f"{root}.json")
+    """Return the image with a root of that kind that was built last for this version; it counts as used now."""
+    facts = cache.read(_record(root), touch=True)
     key = str(facts.get("key"))
     image = Image(key, cache.place("images", key), facts)
     return image if image.root.is_file() else None
@@ -69,23 +66,45 @@ def build_image(cache: Cache, root: str, packages: Sequence[str], supervisor: Su
     """
     if root == "busybox" and packages:
         raise SandboxError("a busybox root takes no packages", hint="use --root debian")
-    with cache.locked(f"build-{root}"):
+    with cache.locked("build"):
         kernel = fetch_kernel(cache, supervisor)
         busybox = busybox_path()
-        root_key = root_recipe(root, packages)
-        former = cache.read(f"root-{root_key}.json").get("revision", 0)
-        revision = former + 1 if force or not former else former
-        root_key = digest_of(root_key, revision)
-        with cache.making("roots", root_key) as draft:
-            if draft:
-                write_root(root, packages, draft, supervisor)
-        cache.write(f"root-{root_recipe(root, packages)}.json", {"revision": revision})
-        key = digest_of(kernel.key, root_key, agent_digest(), busybox.stat().st_size)
+        root_key = _make_root(cache, root, packages, supervisor, force=force)
+        key = digest_of(kernel.key, root_key, agent_digest(), file_digest(busybox))
         with cache.making("images", key) as draft:
             if draft:
                 os.link(kernel.image, draft / "vmlinuz")
                 os.link(cache.place("roots", root_key) / "root.squashfs", draft / "root.squashfs")
                 write_initramfs(draft / "initramfs.cpio", kernel, busybox)
-        facts = {"key": key, "root": root, "packages": sorted(packages), "kernel": kernel.package, "agent": agent_digest()}
-        cache.write(f"{root}.json", facts)
+        parts = {"kernels": kernel.key, "roots": root_key}
+        facts = {"key": key, "root": root, "packages": sorted(packages), "kernel": kernel.package, "parts": parts}
+        cache.write(_record(root), facts)
+        _prune(cache)
     return Image(key, cache.place("images", key), facts)
+
+
+def _make_root(cache: Cache, root: str, packages: Sequence[str], supervisor: Supervisor, *, force: bool) -> str:
+    """Make a root, unless its recipe was followed before, and return its key."""
+    recipe = f"recipe-{root_recipe(root, packages)}.json"
+    former = int(cache.read(recipe).get("revision", 0))
+    revision = former + 1 if force or not former else former
+    key = digest_of(recipe, revision)
+    with cache.making("roots", key) as draft:
+        if draft:
+            write_root(root, packages, draft, supervisor)
+    cache.write(recipe, {"revision": revision})
+    return key
+
+
+def _record(root: str) -> str:
+    """Return where it is noted which image is used; versions that share a cache do not take one another's."""
+    return f"build-{root}-{agent_digest()}.json"
+
+
+def _prune(cache: Cache) -> None:
+    """Remove images that were not used for long, or replaced, with their parts and snapshots; never one that is in use."""
+    builds = cache.recent("build-*.json", KEPT_SECONDS)
+    for key in cache.prune("images", {str(facts.get("key")) for facts in builds}):
+        cache.prune(SNAPSHOTS, {path.name for path in cache.place(SNAPSHOTS, "").glob("*") if not path.name.startswith(key)})
+    for kind in ("kernels", "roots"):
+        cache.prune(kind, {str(facts.get("parts", {}).get(kind)) for facts in builds})

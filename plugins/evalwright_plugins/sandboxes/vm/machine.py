@@ -59,7 +59,9 @@ class Machine:
             self._channel = Channel(connection, silence=silence, accept=accept, on_lost=self._lost)
         except SandboxError as error:
             self.stop(Deadline.after(WORD_SECONDS))
-            raise SandboxError(f"{error.message}: {self.last_words()}", hint="evalwright doctor") from error
+            killed = self._completed is not None and self._completed.signal is not None
+            kind = SandboxLost if killed else SandboxError
+            raise kind(f"{error.message}: {self.last_words()}", hint="evalwright doctor") from error
 
     @property
     def channel(self) -> Channel:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
+import contextlib
 import os
-import shutil
 import stat
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +17,7 @@ __all__ = ["Tree", "pack"]
 
 USER = 1000
 BLOCK_BYTES = 512
+CHUNK_BYTES = 1 << 18
 END = bytes(2 * BLOCK_BYTES)
 READABLE = 0o444
 SEARCHABLE = 0o111
@@ -46,33 +46,52 @@ def pack(trees: Sequence[Tree], file: BinaryIO, room_bytes: int) -> int:
                 )
             file.write(header)
             if content:
-                with content.open("rb") as source:
+                with _opened(content) as source:
                     _copy(source, file, info.size)
-                file.write(bytes(-info.size % BLOCK_BYTES))
     file.write(END)
     file.flush()
     return file.tell() - start
 
 
 def _copy(source: BinaryIO, target: BinaryIO, size: int) -> None:
-    """Copy exactly so many bytes, zeros for those that are gone."""
-    before = target.tell()
-    limited = io.BytesIO() if size == 0 else source
-    shutil.copyfileobj(limited, target, 1 << 18) if size == os.fstat(source.fileno()).st_size else target.write(
-        source.read(size)
-    )
-    target.write(bytes(max(0, size - (target.tell() - before))))
+    """Copy exactly so many bytes, zeros for those that are gone, and fill the last block."""
+    left = size
+    while left and (chunk := source.read(min(CHUNK_BYTES, left))):
+        target.write(chunk)
+        left -= len(chunk)
+    target.write(bytes(left + -size % BLOCK_BYTES))
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file of ours, whatever its mode says."""
+    with _permitted(path, stat.S_IRUSR):
+        return path.open("rb")
+
+
+@contextlib.contextmanager
+def _permitted(path: Path, wanted: int) -> Generator[None]:
+    """Give this user rights to a file or directory of its own for as long as the block runs."""
+    mode = stat.S_IMODE(path.lstat().st_mode)
+    if mode & wanted != wanted:
+        path.chmod(mode | wanted)
+    try:
+        yield
+    finally:
+        if mode & wanted != wanted:
+            path.chmod(mode)
 
 
 def _members(tree: Tree) -> Iterator[tuple[tarfile.TarInfo, Path | None]]:
-    target = tree.target.strip("/")
-    yield from _member(tree, tree.source, target)
-    if tree.source.is_dir() and not tree.source.is_symlink():
-        for directory, names, files in os.walk(tree.source):
-            names.sort()
-            inside = os.path.relpath(directory, tree.source)
-            for name in (*names, *sorted(files)):
-                yield from _member(tree, Path(directory, name), os.path.normpath(os.path.join(target, inside, name)))
+    yield from _below(tree, tree.source, tree.target.strip("/"))
+
+
+def _below(tree: Tree, path: Path, name: str) -> Iterator[tuple[tarfile.TarInfo, Path | None]]:
+    """Yield a file or directory and everything in it; each with the rights that it has when nobody looks."""
+    yield from _member(tree, path, name)
+    if path.is_dir() and not path.is_symlink():
+        with _permitted(path, stat.S_IRUSR | stat.S_IXUSR):
+            for inner in sorted(os.listdir(path)):
+                yield from _below(tree, path / inner, f"{name}/{inner}")
 
 
 def _member(tree: Tree, path: Path, name: str) -> Iterator[tuple[tarfile.TarInfo, Path | None]]:

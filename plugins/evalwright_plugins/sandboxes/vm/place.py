@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,7 +23,8 @@ def make_place(owner: str, disk_bytes: int) -> Path:
     """Make the directory of one machine, with an empty transfer disk; ``owner`` is the trial that it is for."""
     family = _family()
     family.mkdir(mode=0o711, parents=True, exist_ok=True)
-    if family.stat().st_uid != os.getuid():
+    status = family.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise PermissionError(f"{family} belongs to somebody else")
     me = current_process()
     place = family / f"{me.pid}-{me.start_time}-{_pid_namespace()}-{secrets.token_hex(4)}"

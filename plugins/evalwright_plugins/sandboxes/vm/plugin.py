@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from evalwright.errors import SandboxLost
 from evalwright.interfaces import Deadline, Host, Problem, Sandbox, SandboxRequest, Session
 from evalwright.processes import Supervisor
 from evalwright_plugins.network import injection_problems
@@ -24,6 +25,7 @@ from evalwright_plugins.sandboxes.vm.tools import RUN_PROGRAMS, missing_packages
 
 __all__ = ["VmSandbox"]
 
+FIND_SECONDS = 30.0
 UNAVAILABLE = "E_VM_UNAVAILABLE"
 
 
@@ -54,9 +56,7 @@ class VmSandbox(Sandbox[VmConfig]):
         image = find_image(Cache(self.config.cache), self.config.root)
         build = f"evalwright vm build --root {self.config.root}"
         if image is None:
-            return [_problem(f"no {self.config.root} image was built", f"make it: {build}")]
-        if not image.current:
-            return [_problem(f"the {self.config.root} image is of another version", f"make it again: {build}")]
+            return [_problem(f"no {self.config.root} image was built for this version", f"make it: {build}")]
         return problems
 
     def start(self, deadline: Deadline) -> None:
@@ -68,6 +68,15 @@ class VmSandbox(Sandbox[VmConfig]):
     def open(self, request: SandboxRequest) -> Session:
         """Return a session in a guest of its own. Raises ``SandboxError`` when none can be made."""
         return VmSession(request, self._make, self.config)
+
+    def find(self, variable: str) -> Sequence[int]:
+        """List the processes of all guests whose environment holds ``NAME=value``, by their ids there."""
+        found: list[int] = []
+        for machine in self.machines:
+            with contextlib.suppress(SandboxLost):
+                answer = machine.channel.call({"do": "find", "variable": variable}, Deadline.after(FIND_SECONDS))
+                found += [pid for pid in answer.get("pids", []) if isinstance(pid, int)]
+        return found
 
     def reap(self, alive: Callable[[str], bool]) -> Sequence[str]:
         """Remove sockets and disks of machines whose harness is dead; the machines died with it."""

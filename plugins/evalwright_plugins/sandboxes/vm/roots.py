@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
@@ -19,8 +20,9 @@ from evalwright_plugins.sandboxes.vm.tools import call, program
 
 __all__ = ["busybox_path", "root_recipe", "write_root"]
 
-VERSION = 1
+VERSION = 2
 INTERPRETER = 3
+LOADER_CACHE = Path("/etc/ld.so.cache")
 DEBIAN_PACKAGES = ("git", "python3")
 DEBIAN_SECONDS = 3600.0
 UNNEEDED = ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale")
@@ -142,15 +144,18 @@ def _copy_python(tree: Path, supervisor: Supervisor) -> None:
         binaries += [path for path in target.rglob("*.so*") if not path.is_symlink()]
     for path in {found for binary in binaries for found in _linked(binary, supervisor)}:
         _copy(path, tree)
+    if LOADER_CACHE.is_file():
+        shutil.copy(LOADER_CACHE, tree / "etc")
     link = tree / "usr" / "bin" / "python3"
     if not link.exists():
         link.symlink_to(python)
 
 
 def _linked(binary: Path, supervisor: Supervisor) -> Iterator[Path]:
-    """Yield the shared libraries that a binary is linked with, its loader included."""
-    for word in re.findall(r"(?:=> )?(/\S+) \(0x", call(supervisor, ["ldd", str(binary)])):
-        yield Path(word)
+    """Yield the shared libraries that a binary is linked with, its loader included; none for what is no such binary."""
+    with contextlib.suppress(SandboxError):
+        for word in re.findall(r"(?:=> )?(/\S+) \(0x", call(supervisor, ["ldd", str(binary)])):
+            yield Path(word)
 
 
 def _copy(path: Path, tree: Path) -> None:

@@ -59,7 +59,7 @@ class VmSession(LocalSession):
         self.workspace, self.exchange, self.home, self.temporary = WORKSPACE, EXCHANGE, HOME, TEMPORARY
         self._limits = {**config.limits.in_force(), **request.limits}
         self._disk_bytes = config.disk_bytes
-        self._network = SessionNetwork(config, request)
+        self._network = SessionNetwork(config, request, ("none", "allowlist"))
         self._tunnels = Tunnels(request.endpoints, self._network.connected)
         self._trees = [_mounted(mount.source, mount.target) for mount in request.mounts]
         self._ending = threading.Lock()
@@ -233,7 +233,9 @@ class VmSession(LocalSession):
                 if record_of(frame.payload).get("status") == 0:
                     return
                 text = said.decode("utf-8", "replace").strip()
-                raise SandboxError(f"files cannot be carried: {text or frame.payload!r}", hint="raise sandbox.disk_bytes?")
+                raise SandboxError(
+                    f"files cannot be carried: {text or frame.payload!r}", hint="raise sandbox.memory_bytes or disk_bytes"
+                )
         raise SandboxLost("the guest did not carry its files in time")
 
     def _check_directory(self, place: Path) -> None:

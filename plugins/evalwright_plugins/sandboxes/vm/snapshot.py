@@ -13,14 +13,14 @@ from typing import Any
 
 from evalwright.interfaces import Deadline
 from evalwright_plugins.sandboxes.vm.cache import Cache, digest_of
-from evalwright_plugins.sandboxes.vm.image import Image
+from evalwright_plugins.sandboxes.vm.image import SNAPSHOTS, Image
 from evalwright_plugins.sandboxes.vm.machine import Machine
 from evalwright_plugins.sandboxes.vm.place import MACHINE_USER
 from evalwright_plugins.sandboxes.vm.qemu import Hardware
 
 __all__ = ["Memory", "Snapshot", "empty_memory", "restore", "snapshot_key", "snapshots_of", "take_snapshot"]
 
-KIND = "snapshots"
+PROCESSOR = Path("/proc/cpuinfo")
 BLOCK_BYTES = 512
 CHUNK_BYTES = 1 << 20
 UNLIMITED = 1 << 40
@@ -81,13 +81,15 @@ class Memory:
 
 
 def snapshot_key(image: Image, hardware: Hardware, qemu: str) -> str:
-    """Return what a snapshot fits to: this image, this hardware, this QEMU, under the user that machines run as."""
-    return f"{image.key}-{digest_of(1, asdict(hardware), qemu)}"
+    """Return what a snapshot fits to: this image, this hardware, this QEMU, and with KVM this host's processor."""
+    lines = PROCESSOR.read_text(encoding="utf-8").splitlines() if hardware.accelerator == "kvm" else []
+    processor = sorted({line for line in lines if line.startswith(("flags", "model name", "microcode"))})
+    return f"{image.key}-{digest_of(1, asdict(hardware), qemu, processor)}"
 
 
 def snapshots_of(image: Image) -> list[Snapshot]:
     """Return every snapshot of an image."""
-    return [Snapshot(path) for path in sorted((image.directory.parent.parent / KIND).glob(f"{image.key}-*"))]
+    return [Snapshot(path) for path in sorted((image.directory.parent.parent / SNAPSHOTS).glob(f"{image.key}-*"))]
 
 
 def empty_memory(place: Path, size: int) -> Path:
@@ -105,7 +107,7 @@ def take_snapshot(cache: Cache, key: str, hardware: Hardware, boot: Callable[[Pa
 
     Of several processes that want the same one, one boots. Raises ``SandboxError``.
     """
-    with cache.making(KIND, key) as draft:
+    with cache.making(SNAPSHOTS, key) as draft:
         if draft:
             memory = empty_memory(draft, hardware.memory_bytes)
             machine = boot(memory)
@@ -118,7 +120,7 @@ def take_snapshot(cache: Cache, key: str, hardware: Hardware, boot: Callable[[Pa
                 os.chown(memory, 0, 0)
             memory.chmod(0o400)
             (draft / "hardware").write_text(json.dumps(asdict(hardware)), encoding="utf-8")
-    return Snapshot(cache.place(KIND, key))
+    return Snapshot(cache.place(SNAPSHOTS, key))
 
 
 def restore(machine: Machine, snapshot: Snapshot, deadline: Deadline) -> None:

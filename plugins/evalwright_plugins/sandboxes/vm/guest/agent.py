@@ -55,6 +55,11 @@ def start(agent: loop.Loop, stream: int, request: Any) -> None:
     agent.done(stream, {})
 
 
+def find(agent: loop.Loop, stream: int, request: Any) -> None:
+    """Answer with the processes that have a variable in their environment."""
+    agent.done(stream, {"pids": files.processes_with(os.fsencode(request["variable"]))})
+
+
 def kill(agent: loop.Loop, stream: int, _request: Any) -> None:
     """Kill every command."""
     cgroups.kill(cgroups.COMMANDS)
@@ -64,7 +69,9 @@ def kill(agent: loop.Loop, stream: int, _request: Any) -> None:
 def main() -> None:
     """Prepare this process, the first one, and serve."""
     cgroups.prepare()
-    agent = loop.Loop(open_port(), {"run": run.Run, "read": files.Read, "size": size, "begin": start, "kill": kill})
+    starters: dict[str, loop.Starter] = {"run": run.Run, "read": files.Read}
+    starters |= {"size": size, "find": find, "begin": start, "kill": kill}
+    agent = loop.Loop(open_port(), starters)
     wake, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def woken(_events: int) -> None:

@@ -1,7 +1,8 @@
-"""Single files out of the guest: regular ones only, found without following a link out of the workspace."""
+"""What the host looks at in the guest: single regular files, found without following a link out, and processes."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -37,7 +38,9 @@ class Read:
             if self.window <= 0:
                 return None
             data = os.read(self.file, min(wire.CHUNK, self.window, self.left))
-            self.left = self.left - len(data) if data else 0
+            if not data:
+                break
+            self.left -= len(data)
             self.window -= len(data)
             self.agent.send(wire.DATA, self.stream, data)
         self.drop()
@@ -78,3 +81,15 @@ def place_of(path: str) -> str:
     if not any(parent == root or parent.startswith(f"{root}/") for root in run.ROOTS):
         raise PermissionError(errno.EACCES, f"{path} leads out of the workspace")
     return os.path.join(parent, os.path.basename(path))
+
+
+def processes_with(variable: bytes) -> list[int]:
+    """Return the processes whose environment holds ``NAME=value``."""
+    found: list[int] = []
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            if name.isdigit():
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    if variable in file.read().split(b"\0"):
+                        found.append(int(name))
+    return found
