@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -9,7 +11,8 @@ from tests.isolation.table import PAGE, TABLES, observed, replaced, started
 
 
 def main() -> None:
-    """Write the table."""
+    """Build the image of the virtual machines, then write the table."""
+    subprocess.run([sys.executable, "-m", "evalwright", "vm", "build", "--root", "busybox"], check=True)
     with tempfile.TemporaryDirectory(prefix="evalwright-hostile-") as name:
         ground = Path(name)
         ground.chmod(0o711)

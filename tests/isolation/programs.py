@@ -53,6 +53,10 @@ def _followed(attempt: Attempt) -> bool:
     return False
 
 
+def _wrote_much(attempt: Attempt) -> bool:
+    return sum(path.stat().st_size for path in attempt.request.workspace.iterdir()) > 256 << 20
+
+
 def _unbounded(limit: str) -> Judge:
     return lambda attempt: attempt.completed.limit != limit
 
@@ -122,6 +126,11 @@ PROGRAMS: Sequence[Program] = (
     sh("fork without end", "f() { f | f & }; f; sleep 0.5; exit 1", _unbounded("pids_limit")),
     python("take all memory", "x = []\nwhile True: x.append(bytearray(16 << 20))", _unbounded("oom_killed")),
     sh("write a file without end", "cat /dev/zero > big", _unbounded("file_size_limit")),
+    sh(
+        "fill the disk with many files",
+        "for i in 1 2 3 4 5 6 7 8 9; do for j in 1 2 3 4; do head -c 8000000 /dev/zero > f$i$j || exit 1; done; done",
+        _wrote_much,
+    ),
     Program("compute without end", ("/bin/sh", "-c", "while :; do :; done"), _unbounded("cpu_limit"), cpu_seconds=1),
     python(
         "connect to a service of the host",

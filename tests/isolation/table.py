@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.isolation.graded import GRADED, passes
 from tests.isolation.programs import PROGRAMS, Program
 from tests.isolation.world import attempt, world
 
@@ -16,6 +17,7 @@ from evalwright.registry import PluginHost, Registry
 PAGE = Path(__file__).parents[2] / "docs/explanation/isolation.md"
 BEGIN, END = "<!-- hostile programs: begin -->", "<!-- hostile programs: end -->"
 TABLES: Mapping[str, Mapping[str, str]] = {"subprocess": {}, "bubblewrap": {}, "vm": {"root": "busybox"}}
+POSSIBLE = "**possible**"
 Rows = Mapping[str, Mapping[str, str]]
 
 
@@ -33,13 +35,19 @@ def outcome(sandbox: Sandbox[Any], program: Program, ground: Path) -> str:
     place.chmod(0o711)
     with world(place) as around, attempt(sandbox, around, program.argv, place, cpu_seconds=program.cpu_seconds) as result:
         if program.reached(result):
-            return "**possible**"
+            return POSSIBLE
         return result.completed.limit or "stopped"
 
 
 def observed(found: Mapping[str, Sandbox[Any]], ground: Path) -> Rows:
     """Run every program in every sandbox."""
-    return {program.name: {name: outcome(sandbox, program, ground) for name, sandbox in found.items()} for program in PROGRAMS}
+    rows = {program.name: {name: outcome(sandbox, program, ground) for name, sandbox in found.items()} for program in PROGRAMS}
+    return rows | {name: {sandbox: graded(sandbox, name, ground) for sandbox in found} for name in GRADED}
+
+
+def graded(sandbox: str, name: str, ground: Path) -> str:
+    """Let a program that aims at the grader be the agent of a trial, and say what came of it."""
+    return POSSIBLE if passes(sandbox, TABLES[sandbox], GRADED[name], ground) else "stopped"
 
 
 def written(page: str) -> Rows:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.isolation.graded import GRADED
 from tests.isolation.programs import PROGRAMS, Program
-from tests.isolation.table import PAGE, TABLES, outcome, started, written
+from tests.isolation.table import PAGE, TABLES, graded, outcome, started, written
 
 from evalwright.interfaces import Deadline, Sandbox
 
@@ -44,5 +45,13 @@ def test_a_hostile_program_reaches_what_the_page_says(
     assert outcome(made, program, ground) == TABLE[program.name][f"`{name}`"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="the page says what holds for an agent that is started by root")
+@pytest.mark.parametrize("program", GRADED)
+def test_a_program_that_aims_at_the_grader_reaches_what_the_page_says(
+    sandbox: tuple[str, Sandbox[Any]], program: str, ground: Path
+) -> None:
+    assert graded(sandbox[0], program, ground) == TABLE[program][f"`{sandbox[0]}`"]
+
+
 def test_the_page_lists_every_program_and_no_other() -> None:
-    assert list(TABLE) == [program.name for program in PROGRAMS]
+    assert list(TABLE) == [*(program.name for program in PROGRAMS), *GRADED]
