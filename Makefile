@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+WORKERS ?= 4
 MINUTES ?= 10
 
 .PHONY: demo test check lint types contracts acceptance bench chaos build clean

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tests.isolation.world import Attempt, alive
+from tests.isolation.world import Attempt, died
 
 Judge = Callable[[Attempt], bool]
 
@@ -113,7 +113,7 @@ PROGRAMS: Sequence[Program] = (
     sh("escape by a symbolic link that the harness reads", 'ln -s "$PLACE/home/.netrc" answer', _followed),
     sh("escape by a linked directory that the harness reads", 'ln -s "$PLACE/home" d && ln -s d/.netrc answer', _followed),
     sh("escape by a hard link", 'ln "$PLACE/home/.netrc" answer && cat answer'),
-    sh("kill a neighbour", 'kill -9 "$VICTIM"; sleep 0.1', lambda attempt: not alive(attempt.world.victim)),
+    sh("kill a neighbour", 'kill -9 "$VICTIM"; sleep 0.1', lambda attempt: died(attempt.world.victim)),
     python("trace a neighbour with ptrace", PTRACE, said("REACHED")),
     sh(
         "leave a daemon behind",

@@ -133,6 +133,10 @@ def attempt(
         session.destroy(Deadline.after(SECONDS))
 
 
-def alive(process: subprocess.Popen[bytes]) -> bool:
-    """Tell whether the victim lives and nobody stopped it."""
-    return process.poll() is None
+def died(process: subprocess.Popen[bytes]) -> bool:
+    """Tell whether the victim is dead, or dies in a moment."""
+    try:
+        process.wait(0.5)
+    except subprocess.TimeoutExpired:
+        return False
+    return True

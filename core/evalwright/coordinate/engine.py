@@ -133,9 +133,18 @@ class Engine:
             self._launch(job.key, case, spec)
             jobs.append(job)
         if jobs:
-            self.queue.submit(jobs)
+            self._submit(jobs)
         for event, spec in started:
             self.observers.call("trial_started", event=event, case=spec.case_id, attempt=spec.attempt)
+
+    def _submit(self, jobs: Sequence[Job]) -> None:
+        """Hand jobs over. Those of a submission that fails are not waited for: closing the queue ends what it took of them."""
+        try:
+            self.queue.submit(jobs)
+        except BaseException:
+            for job in jobs:
+                del self._flying[job.key]
+            raise
 
     def _launch(self, key: str, case: Case, spec: TrialSpec) -> None:
         self._flying[key] = Flight(case, spec, time.monotonic() + spec.timeout + SILENCE_SECONDS)
