@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -139,6 +139,11 @@ class Project:
     def record(self, run_id: str, case_id: str, name: str) -> Any:
         """Return a JSON artifact of a trial."""
         return json.loads(self.artifact(run_id, case_id, name).read_bytes())
+
+
+def shortened(values: Iterable[Any], short: Collection[Any]) -> list[Any]:
+    """Return the values of a parameter, those that are not in ``short`` only for ``make acceptance``."""
+    return [value if value in short else pytest.param(value, marks=pytest.mark.acceptance) for value in values]
 
 
 def shell(line: str, **more: Any) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from tests.chaos.invariants import (
     lost_trials,
 )
 from tests.chaos.processes import table
+from tests.conftest import shortened
 
 Require = Callable[[str], None]
 Sleeper = Callable[..., subprocess.Popen[bytes]]
@@ -104,7 +105,7 @@ def test_local_run_that_is_killed_at_any_event_is_finished_as_if_it_had_not_been
     assert_none(violations)
 
 
-@pytest.mark.parametrize("lines", SAMPLE)
+@pytest.mark.parametrize("lines", shortened(SAMPLE, [9]))
 @pytest.mark.parametrize("queue", SLOW_QUEUES)
 def test_run_of_workers_that_is_killed_at_an_event_is_finished_as_if_it_had_not_been(
     chaos: Chaos, require: Require, queue: str, lines: int
@@ -131,7 +132,7 @@ def test_run_that_is_killed_again_and_again_is_finished_in_the_end(chaos: Chaos)
     assert_none(told(strikes, report))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", shortened(SEEDS, [1]))
 @pytest.mark.parametrize("queue", QUEUES)
 def test_run_outlives_kills_at_random_times(chaos: Chaos, require: Require, queue: str, seed: int) -> None:
     needs(queue, require)
