@@ -8,7 +8,7 @@ import select
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +65,7 @@ class World:
 
 
 @contextlib.contextmanager
-def world(place: Path) -> Iterator[World]:
+def world(place: Path) -> Generator[World]:
     """Make a world below a directory that every user can traverse."""
     secret = secrets.token_hex(16)
     for name in ("evals/suites/demo/cases.jsonl", "evals/runs/r/cases/c/score.json", "home/.netrc", "other/w/answer.txt"):
@@ -112,7 +112,7 @@ class Attempt:
 @contextlib.contextmanager
 def attempt(
     sandbox: Sandbox[object], ground: World, argv: Sequence[str], place: Path, *, cpu_seconds: int
-) -> Iterator[Attempt]:
+) -> Generator[Attempt]:
     """Run a program as an agent in a new session below ``place``; its processes have been killed when this gives the result."""
     root = place / secrets.token_hex(4)
     root.mkdir(mode=0o711)

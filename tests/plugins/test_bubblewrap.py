@@ -23,7 +23,7 @@ ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 Open = Callable[..., Session]
 Shell = Callable[..., dict[str, Any]]
 PRESENT = {"id": "a", "expect": {"exit_code": 0}}
-SCORED = {"scorers": [{"name": "exit-code"}]}
+SCORERS = [{"name": "exit-code"}]
 
 
 @pytest.fixture(autouse=True)
@@ -182,7 +182,7 @@ def test_root_is_told_which_directory_keeps_the_commands_user_out(ground: Path) 
 
 
 def test_a_machine_without_bwrap_refuses_the_run_before_its_first_trial(project: Project, shell_runner: Shell) -> None:
-    project.suite(runner=shell_runner("true"), cases=[PRESENT], sandbox="bubblewrap", **SCORED)
+    project.suite(runner=shell_runner("true"), cases=[PRESENT], sandbox="bubblewrap", scorers=SCORERS)
     (project.path / "bin").mkdir()
     for name in ("git", "sh"):
         os.symlink(str(shutil.which(name)), project.path / "bin" / name)
@@ -194,14 +194,14 @@ def test_a_machine_without_bwrap_refuses_the_run_before_its_first_trial(project:
 
 def test_a_path_that_does_not_exist_refuses_the_run_before_its_first_trial(project: Project, shell_runner: Shell) -> None:
     sandbox = {"use": "bubblewrap", "read_only": ["/no/such/place"]}
-    project.suite(runner=shell_runner("true"), cases=[PRESENT], sandbox=sandbox, **SCORED)
+    project.suite(runner=shell_runner("true"), cases=[PRESENT], sandbox=sandbox, scorers=SCORERS)
     answer = project.call("run", "demo", "--run-id", "r", "--json")
     assert "read_only: /no/such/place" in json.dumps(answer.envelope["errors"])
 
 
 def test_a_suite_that_requires_isolation_runs_here_and_nowhere_less(project: Project, shell_runner: Shell) -> None:
     requires = ["gold-isolated", "network-off", "pid-isolated", "fs-isolated"]
-    project.suite(runner=shell_runner("true"), cases=[PRESENT], requires=requires, **SCORED)
+    project.suite(runner=shell_runner("true"), cases=[PRESENT], requires=requires, scorers=SCORERS)
     refused = project.call("run", "demo", "--json")
     assert (refused.exit_code, refused.error_codes) == (2, ["E_CAPABILITY_MISSING"])
     assert "bubblewrap" in json.dumps(refused.envelope["errors"])

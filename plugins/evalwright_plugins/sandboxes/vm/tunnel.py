@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from evalwright.errors import SandboxError, SandboxLost
@@ -30,7 +31,7 @@ class Tunnels:
     that want the same port.
     """
 
-    def __init__(self, endpoints: Mapping[str, str], served: Mapping[int, Serve]) -> None:
+    def __init__(self, endpoints: Mapping[str, str], served: Mapping[int, Serve] = MappingProxyType({})) -> None:
         self.ports: dict[int, str | Serve] = dict(served)
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         sockets = [address for address in endpoints.values() if address.startswith(UNIX)]
