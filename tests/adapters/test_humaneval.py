@@ -115,3 +115,28 @@ def test_hostile_solution_fails(toy: Any, tmp_path: Path, kind: str) -> None:
     verdict = toy.judge("Toy-7", tmp_path, files={"solution.py": HOSTILE[kind]})
     assert verdict.returncode == 1
     assert verdict.report == "TAP version 14\n1..1\nnot ok 1 - check\n"
+
+
+FORGER = """
+import os, signal, time
+def double(x):
+    boss, place = os.getppid(), {place!r}
+    if os.fork() == 0:
+        os.setsid()
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            os.kill(boss, signal.SIGSTOP)
+            for name in os.listdir(place):
+                if name.endswith(".report") and os.path.getsize(place + "/" + name):
+                    open(place + "/" + name, "w").write("1..1\\nok 1 - check\\n")
+            os.kill(boss, signal.SIGCONT)
+            time.sleep(0.0003)
+"""
+
+
+def test_a_daemon_of_the_candidate_does_not_live_to_see_the_report(toy: Any, tmp_path: Path) -> None:
+    place = tmp_path / "judged"
+    place.mkdir()
+    verdict = toy.judge("Toy-7", place, files={"solution.py": FORGER.format(place=str(place))})
+    assert "not ok 1" in verdict.report
+    assert not verdict.passed

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from tests.conftest import Project
 from tests.plugins.loopback_servers import Wire, serving
 
@@ -286,3 +287,17 @@ def test_nothing_of_a_session_stays(opened: Open, ground: Path) -> None:
     session.destroy(Deadline.after(20))
     assert sorted(path.name for path in (ground / "0").iterdir()) == ["w", "x"]
     assert stat.S_IMODE((ground / "0/w").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/proc", "/proc/1", "/sys", "/dev/shm", "/etc", "/tmp", "/home", "/usr/", "relative", "/a/../b"]
+)
+def test_a_path_that_would_undo_the_sandbox_is_refused(path: str) -> None:
+    with pytest.raises(ValidationError, match="read_only"):
+        BubblewrapConfig(read_only=[path])
+
+
+@pytest.mark.parametrize("limits", [{"memory_bytes": 1}, {"open_files": 1}, {"open_files": 10**9}, {"cpu_seconds": 10**30}])
+def test_a_limit_that_no_command_could_start_with_is_refused(limits: dict[str, int]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(limits))):
+        BubblewrapConfig.model_validate({"limits": limits})

@@ -123,3 +123,9 @@ def test_a_wrapped_command_reports_a_signal_as_its_wrapper_has_it(supervisor: Su
     done = run(supervisor, ["/bin/sh", "-c", "exit 137"], {}, wrapped=True)
     assert (done.exit_code, done.signal) == (-9, 9)
     assert run(supervisor, ["/bin/sh", "-c", "exit 255"], {}, wrapped=True).exit_code == 255
+
+
+def test_a_command_that_ignores_the_signal_of_its_cpu_limit_is_named_too(supervisor: Supervisor) -> None:
+    deaf = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass\n"
+    done = run(supervisor, [sys.executable, "-I", "-S", "-c", deaf], {"cpu_seconds": 1})
+    assert (done.exit_code, done.limit) == (-9, "cpu_limit")

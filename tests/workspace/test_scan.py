@@ -206,3 +206,10 @@ def test_tree_comes_back_from_the_store_as_it_was(tmp_path: Path) -> None:
     store.restore(digest, tmp_path / "target")
     assert scan(tmp_path / "target") == scan(source)
     assert store.put_tree(tmp_path / "target") == digest
+
+
+def test_more_than_can_be_read_in_reasonable_time_is_refused_and_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(UnreadableError, match="huge"):
+        scan(tmp_path)

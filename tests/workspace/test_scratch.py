@@ -163,3 +163,39 @@ def test_nothing_is_deleted_through_what_an_agent_mounted_after_others_were_disc
         assert not place.root.exists()
         assert (precious / "f").read_text() == "x"
     scratch.close()
+
+
+@pytest.mark.parametrize(("name", "levels"), [("d", 1500), ("n" * 200, 60)], ids=["many levels", "long path"])
+def test_a_tree_deeper_than_any_path_is_removed(tmp_path: Path, name: str, levels: int) -> None:
+    place = Scratch(tmp_path).place(0)
+    descriptor = os.open(place.workspace, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir(name, dir_fd=descriptor)
+        below = os.open(name, os.O_RDONLY, dir_fd=descriptor)
+        os.close(os.open("f", os.O_WRONLY | os.O_CREAT, dir_fd=below))
+        os.close(descriptor)
+        descriptor = below
+    os.close(descriptor)
+
+    remove_tree(place.root, inside=place.root.parent)
+
+    assert not place.root.exists()
+
+
+def test_a_copy_of_what_an_agent_left_keeps_holes_and_drops_set_user_bits(tmp_path: Path) -> None:
+    (tmp_path / "from").mkdir()
+    with (tmp_path / "from/holes").open("wb") as file:
+        file.seek(64 << 20)
+        file.write(b"end")
+        file.truncate(128 << 20)
+    (tmp_path / "from/tool").write_text("x")
+    (tmp_path / "from/tool").chmod(0o6755)
+
+    copy_tree(tmp_path / "from", tmp_path / "to", special=True)
+
+    copied = (tmp_path / "to/holes").stat()
+    assert (copied.st_size, copied.st_blocks * 512 < 1 << 20) == (128 << 20, True)
+    with (tmp_path / "to/holes").open("rb") as file:
+        file.seek(64 << 20)
+        assert file.read(4) == b"end\0"
+    assert (tmp_path / "to/tool").stat().st_mode & 0o7777 == 0o755

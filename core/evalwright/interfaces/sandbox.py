@@ -120,7 +120,10 @@ class Session(ABC):
 
     @abstractmethod
     def collect(self, deadline: Deadline) -> None:
-        """Bring the workspace's changes back to ``SandboxRequest.workspace``."""
+        """Bring the workspace's changes back to ``SandboxRequest.workspace``.
+
+        Raises ``TrialError`` for what an agent has left that cannot be brought back; anything else says that the place is lost.
+        """
 
     @abstractmethod
     def destroy(self, deadline: Deadline) -> None:

@@ -58,7 +58,7 @@ def completed_by(report: Mapping[str, Any], streams: Streams, limits: LimitGroup
         canceled=report["canceled"],
         spawn_error=spawn_error,
         spawn_errno=report.get("spawn_errno"),
-        limit=_limit(code, limits),
+        limit=_limit(code, limits, report["duration"]),
         limit_source=limits.source,
         duration=report["duration"],
         stdout=stdout,
@@ -68,10 +68,16 @@ def completed_by(report: Mapping[str, Any], streams: Streams, limits: LimitGroup
     )
 
 
-def _limit(code: int | None, limits: LimitGroup) -> str | None:
-    """Name the limit that ended a command: its cgroup's, or that whose signal ended it or the last program of its shell."""
+def _limit(code: int | None, limits: LimitGroup, duration: float) -> str | None:
+    """Name the limit that ended a command: its cgroup's, or that whose signal ended it or the last program of its shell.
+
+    A second after SIGXCPU, which can be ignored, the kernel sends SIGKILL.
+    """
     if code == 0:
         return None
     number = 0 if code is None else -code if code < 0 else code - SHELL_SIGNAL
+    allowed = limits.rest.get("cpu_seconds")
+    if number == signal.SIGKILL and allowed is not None and duration >= allowed:
+        number = signal.SIGXCPU
     limit, reason = SIGNAL_LIMITS.get(number, ("", ""))
     return limits.exceeded or (reason if limit in limits.rest else None)

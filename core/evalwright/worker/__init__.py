@@ -6,7 +6,7 @@ import json
 from functools import lru_cache
 from pathlib import Path
 
-from evalwright.errors import EvalwrightError
+from evalwright.errors import EvalwrightError, SandboxLost
 from evalwright.interfaces import Beat, Job, Outcome, Store
 from evalwright.model import TrialSpec
 from evalwright.worker.failure import write_failure
@@ -41,7 +41,8 @@ def attempt(job: Job, *, worker: str, beat: Beat, store: Store | None = None) ->
         result = json.loads(data)
     except BaseException as error:
         name = error.code if isinstance(error, EvalwrightError) else type(error).__name__
-        return Outcome(key=job.key, ended="lost", worker=worker, reason=f"{name}: {error}", transient=False)
+        transient = isinstance(error, SandboxLost)
+        return Outcome(key=job.key, ended="lost", worker=worker, reason=f"{name}: {error}", transient=transient)
     if result["status"] == "canceled":
         return Outcome(key=job.key, ended="canceled", worker=worker)
     return Outcome(key=job.key, ended="done", worker=worker, result=data, bundle=result.get("bundle"))

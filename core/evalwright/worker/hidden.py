@@ -6,7 +6,6 @@ import configparser
 import json
 import os
 import re
-import shutil
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from typing import Any
 from evalwright.model import Entry, Manifest
 from evalwright.model.steering import MIXED_FILES, is_test, starts_early, steers
 from evalwright.store import DirectoryStore
-from evalwright.workspace import copy_file
+from evalwright.workspace import copy_file, force_remove
 
 __all__ = ["lay_hidden", "neutralise"]
 
@@ -144,6 +143,6 @@ def _write(entry: Entry, workspace: Path, store: DirectoryStore) -> None:
 
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
+        force_remove(path)
     elif path.exists() or path.is_symlink():
         path.unlink()

@@ -169,6 +169,8 @@ class Trial:
         """Every process of the agent is dead after this; the runner's result is kept even when that fails."""
         try:
             context.end()
+        except TrialError as error:
+            self._fail("E_RUNNER_FAILED", error.kind, str(error), fault="agent")
         except Exception as error:
             self._fail("E_SANDBOX_LOST", "sandbox_lost", f"the sandbox did not end cleanly: {error}", transient=True)
 
@@ -184,6 +186,9 @@ class Trial:
             answer = answer_of(result, context.opened, self.redactor, max_bytes)
         except TrialError as error:
             self._fail("E_RUNNER_FAILED", error.kind, str(error), fault="agent")
+            return Output()
+        except SandboxLost as error:
+            self._note(error, "sandbox", self.spec.tables["sandbox"]["use"])
             return Output()
         if answer.truncated or result.completed.stdout.truncated or result.completed.stderr.truncated:
             self._warn("W_OUTPUT_TRUNCATED", f"output was longer than {max_bytes} bytes and is kept in part")

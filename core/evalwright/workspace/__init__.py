@@ -5,7 +5,15 @@ from evalwright.workspace.diff import unified_diff
 from evalwright.workspace.fixture import fixture_problems
 from evalwright.workspace.repository import find_repositories, without_history
 from evalwright.workspace.scan import UnreadableError, digest_file, scan
-from evalwright.workspace.scratch import Scratch, TrialPlace, clear_abandoned, clear_scratch, owned_name, remove_tree
+from evalwright.workspace.scratch import (
+    Scratch,
+    TrialPlace,
+    clear_abandoned,
+    clear_scratch,
+    force_remove,
+    owned_name,
+    remove_tree,
+)
 from evalwright.workspace.stat_cache import StatCache
 from evalwright.workspace.write import copy_file, copy_tree, open_readable, restore
 
@@ -24,6 +32,7 @@ __all__ = [
     "digest_file",
     "find_repositories",
     "fixture_problems",
+    "force_remove",
     "open_readable",
     "owned_name",
     "remove_tree",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import hashlib
 import os
 import stat
@@ -23,6 +24,7 @@ Stamped = dict[bytes, tuple[Stamp, Entry]]
 
 FIRST_BYTES = 1 << 15
 CHUNK_BYTES = 1 << 20
+MOST_BYTES = 64 << 30
 OTHER_KINDS = ((stat.S_ISFIFO, "fifo"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device"))
 
 
@@ -52,7 +54,8 @@ def scan(
     ``stamps`` gets those of all files, as they were before they were read.
 
     A directory or file that its owner made unreadable gets its permission back first. Raises :class:`UnreadableError` when
-    that does not help, or when ``root`` itself is no directory any more: a path that cannot be read is never invisible.
+    that does not help, when there are more than :data:`MOST_BYTES` to read (a file of holes costs an agent nothing), or when
+    ``root`` itself is no directory any more: a path that cannot be read is never invisible.
     """
     if root.is_symlink() or not root.is_dir():
         raise UnreadableError(["."])
@@ -60,10 +63,13 @@ def scan(
     unreadable: list[str] = []
     base = os.fsencode(root)
     held = known or {}
+    left = MOST_BYTES
     for path in _walk(base, unreadable, skip or (lambda _: False)):
         relative = path[len(base) + 1 :]
         try:
-            entries.append((relative, entry_of(path, relative, held.get(relative), stamps)))
+            entry = entry_of(path, relative, held.get(relative), stamps, most_bytes=left)
+            entries.append((relative, entry))
+            left -= entry.size or 0
         except OSError:
             unreadable.append(display(relative))
     if unreadable:
@@ -127,8 +133,15 @@ def is_broken(path: bytes) -> bool:
     return not os.path.exists(path)
 
 
-def entry_of(path: bytes, relative: bytes, known: tuple[Stamp, Entry] | None = None, stamps: Stamped | None = None) -> Entry:
-    """Return the entry of what is at ``path`` now. Raises ``OSError`` for what cannot be read."""
+def entry_of(
+    path: bytes,
+    relative: bytes,
+    known: tuple[Stamp, Entry] | None = None,
+    stamps: Stamped | None = None,
+    *,
+    most_bytes: int = MOST_BYTES,
+) -> Entry:
+    """Return the entry of what is at ``path`` now. Raises ``OSError`` for what cannot be read, or is larger than that."""
     status = os.lstat(path)
     mode = status.st_mode
     permissions = stat.S_IMODE(mode)
@@ -136,6 +149,8 @@ def entry_of(path: bytes, relative: bytes, known: tuple[Stamp, Entry] | None = N
         stamp = stamp_of(status)
         if known and known[0] == stamp:
             entry = known[1] if known[1].mode == permissions else replace(known[1], mode=permissions)
+        elif status.st_size > most_bytes:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
         else:
             digest = _readable_digest(path, permissions)
             entry = Entry(kind="file", sha256=digest, size=status.st_size, mode=permissions, **_names(relative))

@@ -5,21 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import stat
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from evalwright.interfaces.ownership import give
 from evalwright.processes import ProcessIdentity, boot_id, current_process
 from evalwright.workspace.mounts import MountTable, unmount_below
 
-__all__ = ["Scratch", "TrialPlace", "clear_abandoned", "clear_scratch", "owned_name", "remove_tree"]
+__all__ = ["Scratch", "TrialPlace", "clear_abandoned", "clear_scratch", "force_remove", "owned_name", "remove_tree"]
 
 MEMORY_DISK = Path("/dev/shm")
+LONG_PATH = 1000
 ROOM_FACTOR = 16
 ROOM_BYTES = 64 << 20
 
@@ -81,7 +79,7 @@ class Scratch:
     def discard(self, place: TrialPlace) -> None:
         """Remove a trial's directories, which :meth:`place` made, and nothing that is mounted there."""
         self._mounts.unmount_below(place.root)
-        shutil.rmtree(place.root, onerror=_force)
+        force_remove(place.root)
 
     def close(self) -> None:
         """Remove everything that this process made."""
@@ -115,20 +113,51 @@ def remove_tree(path: Path, *, inside: Path) -> None:
         raise ValueError(f"refusing to delete {path}: it is not inside {inside}")
     if resolved.is_symlink() or not resolved.exists():
         return
-    shutil.rmtree(resolved, onerror=_force)
+    force_remove(resolved)
 
 
-def _force(_: Callable[..., Any], path: str, details: Any) -> None:
-    if isinstance(details[1], FileNotFoundError):
-        return
-    parent = os.path.dirname(path)
+def force_remove(root: Path) -> None:
+    """Remove a directory tree, whatever permissions its files have and however deep it is; links are not followed.
+
+    What lies so deep that its path gets long is moved up to the root first.
+    """
+    longest = len(os.fsencode(root)) + LONG_PATH
+    waiting = [root]
+    while waiting:
+        directory = waiting[-1]
+        below = _emptied(directory)
+        if not below:
+            waiting.pop()
+            with contextlib.suppress(FileNotFoundError):
+                os.rmdir(directory)
+        elif len(os.fsencode(directory)) < longest:
+            waiting += below
+        else:
+            for deep in below:
+                shallow = root / secrets.token_hex(16)
+                os.rename(deep, shallow)
+                waiting.insert(1, shallow)
+
+
+def _emptied(directory: Path) -> list[Path]:
+    """Remove what is no directory from one, and return the directories in it."""
+    _open_up(directory)
+    below: list[Path] = []
+    with contextlib.suppress(FileNotFoundError), os.scandir(directory) as found:
+        for item in found:
+            if item.is_dir(follow_symlinks=False):
+                below.append(Path(item.path))
+            else:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(item.path)
+    return below
+
+
+def _open_up(directory: Path) -> None:
     with contextlib.suppress(OSError):
-        os.chmod(parent, stat.S_IMODE(os.stat(parent).st_mode) | 0o700)
-    if os.path.isdir(path) and not os.path.islink(path):
-        os.chmod(path, 0o700)
-        shutil.rmtree(path, onerror=_force)
-    else:
-        os.unlink(path)
+        mode = stat.S_IMODE(os.lstat(directory).st_mode)
+        if mode & 0o700 != 0o700:
+            os.chmod(directory, mode | 0o700)
 
 
 def _roomy(size_bytes: int) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -111,8 +112,10 @@ def copy_tree(
     """Copy a directory into a new one: links as links, modes kept; what is below it belongs to ``owner`` where one is named.
 
     ``skip`` gets each path relative to ``source`` and leaves out what it says yes to. FIFOs, sockets and devices are refused
-    with ``OSError``, or left out where ``special`` says that they may be there.
+    with ``OSError``, or left out where ``special`` says that they may be there: in what an agent left. Such a copy has no
+    set-user and set-group bits, since its owner may be another.
     """
+    kept_bits = 0o1777 if special else 0o7777
     directories: list[tuple[bytes, int]] = []
     copies = _Copies(owner)
     base, goal = os.fsencode(source), os.fsencode(target)
@@ -133,7 +136,7 @@ def copy_tree(
             elif stat.S_ISLNK(status.st_mode):
                 _make_link(os.readlink(item.path), place, owner)
             elif stat.S_ISREG(status.st_mode):
-                copies.add(item.path, place, stat.S_IMODE(status.st_mode), status.st_size)
+                copies.add(item.path, place, status.st_mode & kept_bits, status.st_size)
             elif not special:
                 raise OSError(f"{os.fsdecode(relative)} is neither a file, a directory nor a link")
     copies.finish()
@@ -205,9 +208,25 @@ def _transfer(reader: int, writer: int) -> None:
             written = os.write(writer, data)
             data = data[written:] or os.read(reader, SMALL_BYTES + 1)
         return
+    os.ftruncate(writer, size)
+    start = 0
+    while start < size:
+        try:
+            start = os.lseek(reader, start, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return  # nothing but a hole is left
+            raise
+        end = os.lseek(reader, start, os.SEEK_HOLE)
+        _copy_range(reader, writer, start, end)
+        start = end
+
+
+def _copy_range(reader: int, writer: int, start: int, end: int) -> None:
+    """Copy a part of a file to the same place of another one."""
     try:
-        while os.copy_file_range(reader, writer, 1 << 30):
-            pass
+        while start < end and (count := os.copy_file_range(reader, writer, end - start, start, start)):
+            start += count
     except OSError:
-        while data := os.read(reader, SMALL_BYTES):
-            os.write(writer, data)
+        while start < end and (data := os.pread(reader, min(SMALL_BYTES, end - start), start)):
+            start += os.pwrite(writer, data, start)

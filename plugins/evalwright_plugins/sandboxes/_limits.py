@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = ["Limits"]
 
-Positive = Annotated[int, Field(gt=0)]
+MIB = 1 << 20
+MOST = 1 << 50
 
 
 class Limits(BaseModel):
@@ -20,11 +21,11 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    cpu_seconds: Positive | None = None
-    file_size_bytes: Positive | None = None
-    memory_bytes: Positive | None = None
-    open_files: Positive | None = None
-    processes: Positive | None = None
+    cpu_seconds: Annotated[int, Field(gt=0, le=10**9)] | None = None
+    file_size_bytes: Annotated[int, Field(gt=0, le=MOST)] | None = None
+    memory_bytes: Annotated[int, Field(ge=4 * MIB, le=MOST)] | None = None
+    open_files: Annotated[int, Field(ge=16, le=MIB)] | None = None
+    processes: Annotated[int, Field(gt=0, le=4 * MIB)] | None = None
 
     def in_force(self) -> dict[str, int]:
         """Return the limits that were given."""

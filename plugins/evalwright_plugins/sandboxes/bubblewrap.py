@@ -39,9 +39,15 @@ EXEC_FAILED = "bwrap: execvp "
 ERRNOS: Mapping[str, int] = {os.strerror(number): number for number in errno.errorcode}
 
 
+KERNEL = ("/proc", "/sys", "/dev", "/run")
+TAKEN = frozenset({"", "/etc", "/home", "/root", "/tmp", "/usr", "/var", "/workspace", "/exchange", "/agent", "/suite"})
+
+
 def _absolute(path: str) -> str:
     if not path.startswith("/") or ".." in PurePosixPath(path).parts:
         raise ValueError(f"{path} must be an absolute path without ..")
+    if path.rstrip("/") in TAKEN or any(PurePosixPath(path).is_relative_to(place) for place in KERNEL):
+        raise ValueError(f"{path} would show or hide too much; name the directory that the agent needs")
     return path
 
 
@@ -54,7 +60,7 @@ class BubblewrapConfig(NetworkConfig):
 
     read_only: list[Annotated[str, AfterValidator(_absolute)]] = Field(default=[])
     limits: Limits = Limits()
-    temporary_bytes: Annotated[int, Field(gt=0)] = 1 << 30
+    temporary_bytes: Annotated[int, Field(ge=4096, le=1 << 50)] = 1 << 30
     user_namespaces: bool = False
 
 
@@ -207,6 +213,9 @@ class _BubblewrapSession(LocalSession):
     def _mounts(self, read_only: Sequence[str]) -> Mapping[PurePosixPath, Path]:
         """Return what is mounted; a source that the commands' user cannot reach is seen as a copy."""
         mounts = {PurePosixPath(path): Path(path) for path in read_only}
+        held = next((path for path in mounts.values() if self.request.workspace.is_relative_to(path.resolve())), None)
+        if held:
+            raise SandboxError(f"read_only: {held} holds the workspaces of all trials", hint="name what the agent needs alone")
         for number, mount in enumerate(self.request.mounts):
             source = mount.source
             if self.user is not None and not _open_to_all(source):
@@ -249,7 +258,7 @@ class _BubblewrapSession(LocalSession):
 
 def _ran(account: Path) -> bool:
     """Tell from bubblewrap's account (one JSON document a line) whether the command itself was started."""
-    return '"exit-code"' in account.read_text(encoding="utf-8")
+    return account.exists() and '"exit-code"' in account.read_text(encoding="utf-8")
 
 
 def _open_to_all(source: Path) -> bool:

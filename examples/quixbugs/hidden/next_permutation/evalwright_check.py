@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 HERE = Path(__file__).resolve().parent
 PLAN, CHILD = "evalwright_check.json", "evalwright_child.py"
 ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
+LAST_SECONDS = 10.0
 
 BUILDERS: dict[str, Callable[[list[Any]], Any]] = {
     "dict": dict,
@@ -197,12 +198,29 @@ def take_hidden_files() -> tuple[dict[str, Any], str]:
     return plan, child_source
 
 
-def hide_memory() -> None:
-    """Keep other processes of the same user from reading this one's memory and environment, where Linux allows it."""
+def guard_process() -> None:
+    """Keep other processes of this user out of this one's memory, and have all orphans of the candidate come to it."""
     with suppress(ImportError, OSError, AttributeError):
         import ctypes
 
-        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+        libc = ctypes.CDLL(None)
+        libc.prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+        libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def end_descendants() -> bool:
+    """Kill what the candidate left running, however it detached; tell whether nothing lives any more."""
+    end = time.monotonic() + LAST_SECONDS
+    while time.monotonic() < end:
+        for word in Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split():
+            with suppress(ProcessLookupError):
+                os.kill(int(word), signal.SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return True
+    return False
 
 
 def write_report(results: list[tuple[str, bool]]) -> None:
@@ -218,8 +236,8 @@ def write_report(results: list[tuple[str, bool]]) -> None:
 
 
 def main() -> int:
-    """Return 0 when every test passes, else 1."""
-    hide_memory()
+    """Return 0 when every test passes, else 1; 2, without a report, when the candidate cannot be got rid of."""
+    guard_process()
     plan, child_source = take_hidden_files()
     candidate = Candidate(plan, child_source)
     run = run_examples if "examples" in plan else run_check
@@ -227,6 +245,8 @@ def main() -> int:
         results = run(plan, candidate)
     finally:
         candidate.stop()
+    if not end_descendants():
+        return 2
     write_report(results)
     return 0 if all(ok for _, ok in results) else 1
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from evalwright.errors import SandboxError, SandboxLost
+from evalwright.errors import SandboxError, SandboxLost, TrialError
 from evalwright.interfaces import Command, Deadline, LocalSession, SandboxRequest
 from evalwright.model import Completed
 from evalwright_plugins.network import SessionNetwork
@@ -159,13 +159,18 @@ class VmSession(LocalSession):
     def collect(self, deadline: Deadline) -> None:
         """Bring workspace and exchange directory back by content, and end the guest.
 
-        Raises ``SandboxLost`` when the guest is gone, ``SandboxError`` when it sends what cannot be taken.
+        Raises ``SandboxLost`` when the guest is gone, ``TrialError`` when it has left what cannot be taken.
         """
         with self._ending:
             if self._collected or self._destroyed:
                 return
             if self._touched:
-                self._bring_back(deadline)
+                try:
+                    self._bring_back(deadline)
+                except SandboxLost:
+                    raise
+                except SandboxError as error:
+                    raise TrialError("workspace_unreadable", f"what the guest left cannot be taken: {error}"[:500]) from error
             self._collected = True
             self._stop(deadline)
 
