@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.conftest import shortened
 from tests.faults.hostile import CASE, FORGED, HIDDEN, TESTS, attempted, carry_out
 
 from evalwright.errors import SuiteError
@@ -52,7 +53,7 @@ PLANTED: dict[str, dict[str, str | bytes]] = {
 WORK_OF_ITS_OWN = {"json", "json package", "forged report lying around", "shadowed test", "weakened visible test"}
 
 
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("name", shortened(PLANTED, list(PLANTED)[::3]))
 def test_planted_files_do_not_turn_a_wrong_answer_into_a_pass(project: Project, name: str) -> None:
     attempt = attempted(project, PLANTED[name], 41)
 
@@ -239,7 +240,7 @@ SIGNS: dict[str, tuple[str, dict[str, str | bytes], str]] = {
 
 
 @pytest.mark.parametrize("name", SIGNS)
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("strict", shortened([False, True], [True]))
 def test_each_sign_of_cheating_is_told_and_decides_only_when_strict(project: Project, name: str, strict: bool) -> None:
     rule, planted, then = SIGNS[name]
     integrity = {"use": "integrity", "strict": strict, "scope": ["f.py", "tests/**", "conftest.py", "bin/**"]}
