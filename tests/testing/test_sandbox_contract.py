@@ -87,7 +87,7 @@ def without_limits(session: FakeSession, command: Command) -> Command:
 
 
 def next_door(session: FakeSession, port: int) -> str:
-    return f"127.0.0.1:{port + 1}"
+    return "127.0.0.1:1"
 
 
 def loopback(session: FakeSession, port: int) -> str:
