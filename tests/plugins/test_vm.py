@@ -20,7 +20,7 @@ import pytest
 from tests.plugins.conftest import command_line, descendants
 from tests.plugins.machines import alive, as_root, config, sh
 
-from evalwright.errors import SandboxError, SandboxLost
+from evalwright.errors import SandboxError, SandboxLost, TrialError
 from evalwright.interfaces import BoundedOutput, Command, Deadline, Mount, SandboxRequest
 from evalwright.model import Completed
 from evalwright.testing import FakeHost
@@ -196,7 +196,7 @@ def test_guest_that_boots_cold_on_the_fallback_machine_works_and_its_disk_bounds
     assert text(session, "cat f; echo out > g") == "in"
     assert session.execute(sh("dd if=/dev/zero of=big bs=1M count=20")).exit_code == 0
     session.kill(Deadline.after(30.0))
-    with pytest.raises(SandboxError, match="cannot be carried"):
+    with pytest.raises(TrialError, match="cannot be carried"):
         session.collect(Deadline.after(60.0))
     assert (session.machine.place / "disk").stat().st_size == 16 * MIB
     session.destroy(Deadline.after(30.0))
