@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import PurePosixPath
@@ -36,9 +36,9 @@ class Seal:
 
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
 
-    def orders(self, report: PurePosixPath, changed: Sequence[str]) -> bytes:
-        """Return what the plugin reads: where to report, and the files that the agent changed."""
-        return json.dumps({"key": self.key.hex(), "report": str(report), "changed": list(changed)}).encode()
+    def orders(self, report: PurePosixPath, changed: Mapping[str, str | None]) -> bytes:
+        """Return what the plugin reads: where to report, and the digests of the files that the agent changed."""
+        return json.dumps({"key": self.key.hex(), "report": str(report), "changed": dict(changed)}).encode()
 
     def opened(self, document: bytes) -> bytes:
         """Return what is under the seal. Raises ``ReportUnreadable`` when it is not the plugin's."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -61,12 +61,12 @@ class TestsConfig(BaseModel, extra="forbid", frozen=True, strict=True):
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A session with the report path and the seal that were made for it alone, and the paths that the agent changed."""
+    """A session with the report path and the seal that were made for it alone, and the digests of what the agent changed."""
 
     session: Session
     report: PurePosixPath
     seal: Seal
-    changed: Sequence[str]
+    changed: Mapping[str, str | None]
 
 
 class Tests(Scorer[TestsConfig]):
@@ -95,7 +95,7 @@ class Tests(Scorer[TestsConfig]):
         """Run the tests and judge their report."""
         wanted = _complete(table(trial.expect, "tests", self.config))
         with context.session(workspace="final", hidden=True) as session:
-            changed = [str(session.workspace / change.path) for change in trial.changes]
+            changed = {str(session.workspace / change.path): change.sha256_after for change in trial.changes}
             place = _Place(session, session.exchange / f"report-{secrets.token_hex(16)}", Seal(), changed)
             completed = session.execute(_command(wanted, place, context))
             keep_output(context, completed)

@@ -167,3 +167,25 @@ for place in places():
 os._exit(0)
 """  # fmt: skip
     assert attempted(project, {"f.py": planted}, 0).status == "fail"
+
+
+OWN_TESTS = {
+    "the hidden module is skipped": {"f.py": "import unittest\nraise unittest.SkipTest('later')\n"},
+    "the hidden tests are switched off": {
+        "f.py": "import sys\nf = lambda: 0\nsys._getframe(1).f_globals['__test__'] = False\n",
+    },
+}
+
+
+@pytest.mark.parametrize("named", [[], ["test_a"]], ids=["all", "by plain name"])
+@pytest.mark.parametrize("name", OWN_TESTS)
+def test_tests_of_the_agent_s_own_do_not_stand_in_for_hidden_ones(project: Project, name: str, named: list[str]) -> None:
+    own = {"test_own.py": "def test_a():\n    pass\n"}
+    scorer = {**TESTS, "argv": [sys.executable, "-m", "pytest", "-q"], "fail_to_pass": named, "pass_to_pass": []}
+
+    assert attempted(project, OWN_TESTS[name] | own, 0, scorer=scorer).status == "fail"
+
+
+def test_an_agent_may_add_tests_of_its_own(project: Project) -> None:
+    scorer = {**TESTS, "argv": [sys.executable, "-m", "pytest", "-q"]}
+    assert attempted(project, {"test_own.py": "def test_own():\n    pass\n"}, 42, scorer=scorer).status == "pass"

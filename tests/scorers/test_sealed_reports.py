@@ -129,7 +129,7 @@ def test_a_document_of_another_key_or_without_one_is_refused() -> None:
     for forged in (document, b"0" * 64 + b"\n" + document, b""):
         with pytest.raises(ReportUnreadable, match="tampered"):
             one.opened(forged)
-    assert one.orders(PurePosixPath("/r"), []) != other.orders(PurePosixPath("/r"), [])
+    assert one.orders(PurePosixPath("/r"), {}) != other.orders(PurePosixPath("/r"), {})
 
 
 @pytest.mark.parametrize("document", [b"", b"{}", b"[]", b'{"tests": [{}]}', b'{"tests": 3}', b"\xff"])

@@ -1,9 +1,10 @@
 """A pytest plugin that reports, under a seal, what each test did.
 
 It reads its orders from stdin before any code under test runs: the key of the seal, where to report, and which files the
-agent changed. A report that anybody else wrote has no seal; a session that ends early has no report. What the code under
-test changes in the framework is reported too. Code in this process that looks for the key can find it: to keep a candidate
-away from its own verdict, run it in another process. Python 3.9 or later, pytest 7 or later.
+agent changed. Tests in files of the agent's own do not count, and a module that is skipped as a whole is listed. A report
+that anybody else wrote has no seal; a session that ends early has no report. What the code under test changes in the
+framework is reported too. Code in this process that looks for the key can find it: to keep a candidate away from its own
+verdict, run it in another process. Python 3.9 or later, pytest 7 or later.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ Place = tuple[Any, str, Any, Any]
 class Witness:
     """Sees every test and writes one sealed report when the session ends."""
 
-    def __init__(self, report: str, changed: set[str], seal: Callable[[bytes], str]) -> None:
+    def __init__(self, report: str, changed: dict[str, str | None], seal: Callable[[bytes], str]) -> None:
         """Remember what to watch."""
         self._report = report
         self._changed = changed
+        self._own = {path for path, digest in changed.items() if digest is not None and _digest(path) == digest}
         self._seal = seal
         self._tests: dict[str, dict[str, str]] = {}
         self._framework: list[Place] = []
@@ -59,6 +61,8 @@ class Witness:
         """Note what could not be collected."""
         if report.failed:
             self._note(report.nodeid, "error", _last_line(report))
+        elif report.skipped:
+            self._note(report.nodeid, "skipped", _last_line(report))
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, None]:
@@ -88,7 +92,8 @@ class Witness:
             if id(plugin) not in self._plugins and _origin(plugin) in self._changed:
                 for nodeid in self._tests:
                     self._note(nodeid, "tampered", "the code under test became a plugin of pytest")
-        tests = [{"name": name, **record} for name, record in self._tests.items()]
+        counted = {name: record for name, record in self._tests.items() if _file_of(name) not in self._own}
+        tests = [{"name": name, **record} for name, record in counted.items()]
         document = json.dumps({"tests": tests}).encode()
         with open(self._report, "wb") as file:
             file.write(self._seal(document).encode() + b"\n" + document)
@@ -166,6 +171,18 @@ def _last_line(report: Any) -> str:
     return " ".join(lines[-1].split()) if lines else ""
 
 
+def _file_of(nodeid: str) -> str:
+    return os.path.realpath(nodeid.partition("::")[0])
+
+
+def _digest(path: str) -> str | None:
+    try:
+        with open(path, "rb") as file:
+            return "sha256:" + hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return None
+
+
 def _nothing() -> None:
     """Stand for the function of an item that has none."""
 
@@ -188,7 +205,7 @@ def _take_orders() -> Witness | None:
         mac.update(document)
         return mac.hexdigest()
 
-    changed = {os.path.realpath(path) for path in orders["changed"]}
+    changed = {os.path.realpath(path): digest for path, digest in orders["changed"].items()}
     return Witness(orders["report"], changed, seal)
 
 
