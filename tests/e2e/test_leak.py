@@ -96,7 +96,7 @@ LEAKS: Mapping[str, tuple[list[str], set[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", shortened(LEAKS, ["the suite itself", "content store", "exchange directories"]))
+@pytest.mark.parametrize("name", shortened(LEAKS, ["content store"]))
 def test_sandbox_that_leaks_is_caught(project: Project, require: Require, name: str) -> None:
     require("bwrap")
     leaks, expected = LEAKS[name]
@@ -107,6 +107,7 @@ def test_sandbox_that_leaks_is_caught(project: Project, require: Require, name: 
     assert answer.exit_code == 6
 
 
+@pytest.mark.acceptance
 def test_sandbox_that_shows_processes_is_caught(project: Project, require: Require) -> None:
     require("bwrap")
 
@@ -136,6 +137,7 @@ def sandbox_of(project: Project, table: Mapping[str, Any]) -> None:
     file.write_text(json.dumps(json.loads(file.read_bytes()) | {"sandbox": table}))
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(("leaks", "expected"), [([], set[str]()), (["git"], {"history"})], ids=["stripped", "shown"])
 def test_history_of_a_fixture_is_stripped_or_found(
     project: Project, require: Require, repository: Path, leaks: list[str], expected: set[str]
@@ -173,6 +175,7 @@ def test_shell_searches_where_there_is_no_python(
     assert places(answer) == expected
 
 
+@pytest.mark.acceptance
 def test_shell_that_cannot_unpack_a_repository_says_that_it_is_not_complete(
     project: Project, require: Require, repository: Path
 ) -> None:
@@ -228,6 +231,7 @@ def test_nothing_stays_behind(project: Project, require: Require) -> None:
     assert tree(project.path) == before
 
 
+@pytest.mark.acceptance
 def test_suite_of_another_place_and_form_needs_no_project(project: Project, require: Require) -> None:
     require("bwrap")
     suite = project.suite(native=False, cases=[CASE], scorers=[{"name": "exact"}])
@@ -241,6 +245,7 @@ def test_suite_of_another_place_and_form_needs_no_project(project: Project, requ
     assert tree(project.path) == before
 
 
+@pytest.mark.acceptance
 def test_interrupted_test_leaves_nothing(project: Project, require: Require) -> None:
     require("bwrap")
     project.suite(cases=[CASE], scorers=[{"use": "exact"}], sandbox={"use": BUBBLE, "usr": "whole"})
@@ -257,6 +262,7 @@ def test_interrupted_test_leaves_nothing(project: Project, require: Require) -> 
     assert tree(project.path) == before
 
 
+@pytest.mark.acceptance
 def test_text_says_where_and_what_to_do(project: Project, require: Require) -> None:
     require("bwrap")
     leak(project, table={"use": BUBBLE, "leaks": ["hidden"]})

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import Answer, Project
+from tests.conftest import Answer, Project, shortened
 
 QUIXBUGS = Path(__file__).parents[2] / "examples" / "quixbugs"
 EPOCH = {"SOURCE_DATE_EPOCH": "1700000000"}
@@ -103,7 +103,7 @@ def assert_same(project: Project, answers: tuple[Answer, Answer], passed: int) -
     assert used == "spoolctl"
 
 
-@pytest.mark.parametrize("name", SUITES)
+@pytest.mark.parametrize("name", shortened(SUITES, ["native form", "hidden tests"]))
 def test_suite_gets_the_same_report_from_either_queue(name: str, project: Project) -> None:
     spec = SUITES[name]
     runner = {"shell": True, "command": spec.get("line", TASK), "env_allowlist": ["PATH"], "timeout_seconds": 20}

@@ -82,6 +82,7 @@ def test_a_few_repaired_programs_get_the_same_report(project: Project) -> None:
     assert [report[1:] for report in reports] == [(3, 3)]
 
 
+@pytest.mark.acceptance
 def test_a_few_problems_get_the_same_report(project: Project, require: Callable[[str], None]) -> None:
     humaneval(project, require)
     chosen = [word for number in range(4) for word in ("--case", f"HumanEval-{number}")]

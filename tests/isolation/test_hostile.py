@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import shortened
 from tests.isolation.graded import GRADED
 from tests.isolation.programs import PROGRAMS, Program
 from tests.isolation.table import PAGE, TABLES, graded, outcome, started, written
@@ -18,7 +19,7 @@ from evalwright.interfaces import Deadline, Sandbox
 TABLE = written(PAGE.read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module", params=TABLES)
+@pytest.fixture(scope="module", params=shortened(TABLES, ["subprocess", "bubblewrap"]))
 def sandbox(request: pytest.FixtureRequest) -> Iterator[tuple[str, Sandbox[Any]]]:
     """Return the name of a sandbox of the table, and the sandbox."""
     name = request.param

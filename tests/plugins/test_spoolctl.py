@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.conftest import shortened
 from tests.plugins.conftest import command_line, descendants, holding, identities, mentioning
 
 from evalwright.cli import main
@@ -57,7 +58,7 @@ def jobs(project: Project) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize(("slots", "trials"), [(4, 8), (1, 3)])
+@pytest.mark.parametrize(("slots", "trials"), [(4, 8), pytest.param(1, 3, marks=pytest.mark.acceptance)])
 def test_exactly_as_many_trials_run_at_once_as_there_are_slots(
     project: Project, shell_runner: Shell, slots: int, trials: int
 ) -> None:
@@ -263,7 +264,7 @@ WORKERS = {"spoolctl": (b"spoolctl", b"work"), "evalwright": (b"evalwright", b"w
 
 
 @pytest.mark.parametrize("victim", WORKERS)
-@pytest.mark.parametrize("retries", [0, 2])
+@pytest.mark.parametrize("retries", shortened([0, 2], [2]))
 def test_trial_whose_worker_was_killed_is_lost_or_made_again_under_a_new_key(
     project: Project, shell_runner: Shell, victim: str, retries: int
 ) -> None:
