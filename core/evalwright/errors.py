@@ -29,6 +29,7 @@ EvalwrightError
 │   └── JudgeRefused
 ├── StoreError               the content store is damaged or unreachable              exit 3
 ├── DiskFull                 the state is kept; resume after freeing space            exit 4
+├── CostLimit                as much was spent as --max-cost allows; resumable        exit 4
 ├── WorkerRefused            a worker has other versions than the coordinator         exit 3
 ├── LeaseLost                another process took the run over                        exit 4
 ├── LedgerDamaged            the chain does not verify                                exit 1
@@ -43,6 +44,7 @@ from typing import Any, ClassVar
 
 __all__ = [
     "CapabilityMissing",
+    "CostLimit",
     "DiskFull",
     "EvalwrightError",
     "Interrupted",
@@ -279,6 +281,13 @@ class DiskFull(EvalwrightError):
     """No space is left; what was written is kept and the run can be resumed."""
 
     code = "E_DISK_FULL"
+    exit_code = 4
+
+
+class CostLimit(EvalwrightError):
+    """The experiment has cost what it may; what was done is kept and it can be resumed with a higher limit."""
+
+    code = "E_COST_LIMIT"
     exit_code = 4
 
 

@@ -6,7 +6,7 @@ It may take any subset of a hook's arguments. An exception in an observer become
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pluggy import HookimplMarker, HookspecMarker
@@ -19,6 +19,14 @@ hookimpl = HookimplMarker("evalwright")
 
 class HookSpecs:
     """One method per hook. ``event`` is the ledger event as written: ``{v, seq, ts, run, type, actor, data, prev, digest}``."""
+
+    @hookspec
+    def experiment_started(self, experiment: str, runs: Sequence[Mapping[str, Any]]) -> None:
+        """Runs are about to be carried out together; ``runs`` are ``{run, arm, repeat, trials}``, finished ones left out."""
+
+    @hookspec
+    def experiment_finished(self, experiment: str) -> None:
+        """All of them are finished."""
 
     @hookspec
     def run_started(self, event: Mapping[str, Any], total: int) -> None:

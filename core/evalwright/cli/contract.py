@@ -10,7 +10,10 @@ CONTRACT_VERSION = 1
 
 
 class Flag(NamedTuple):
-    """One flag. ``kind`` is ``flag`` (no value), ``text``, ``count`` (1 or more), ``seconds`` or ``list`` (repeatable text)."""
+    """One flag.
+
+    ``kind`` is ``flag`` (no value), ``text``, ``count`` (1 or more), ``seconds``, ``usd`` or ``list`` (repeatable text).
+    """
 
     name: str
     kind: str
@@ -51,6 +54,9 @@ EXECUTION = (JOBS, TIMEOUT, RUN_ID, SANDBOX, FAIL_ON_FAIL, ACKNOWLEDGE)
 KEEP = Flag("--keep-workspace", "text", "keep the agent's workspace with the evidence", ("none", "failed", "all"))
 PARANOID = Flag("--paranoid", "flag", "read every file of the workspace again after the agent, changed or not")
 SLOTS = Flag("--slots", "count", "trials in flight in a queue with workers of its own (default: --jobs)", metavar="N")
+ARM = Flag("--arm", "list", "only this arm of the suite (repeatable; default: all of them)", metavar="NAME")
+REPEATS = Flag("--repeats", "count", "how often every arm passes over the suite (default: the suite's, or 1)", metavar="N")
+MAX_COST = Flag("--max-cost", "usd", "stop, resumable, when so much was spent by all runs together", metavar="USD")
 QUEUE = Flag("--queue", "text", "queue that carries the trials", metavar="NAME")
 TTL = Flag("--reservation-ttl", "count", "seconds after which other hosts may take over a silent run", metavar="S")
 
@@ -65,15 +71,19 @@ VERBS: dict[str, Verb] = {
     "plan": Verb(
         "show what run would do",
         ("SUITE?",),
-        (JOBS, TIMEOUT, RUN_ID, SANDBOX, QUEUE, SLOTS, *SELECTION, *PAGING),
+        (JOBS, TIMEOUT, RUN_ID, SANDBOX, QUEUE, SLOTS, ARM, REPEATS, *SELECTION, *PAGING),
         (0, 1, 2, 3),
     ),
     "run": Verb(
-        "run a suite, or resume a run",
+        "run a suite, once per arm and repeat; or resume a run or an experiment",
         ("SUITE?",),
         (
             *EXECUTION,
-            Flag("--resume", "text", "finish an interrupted run", metavar="RUN"),
+            ARM,
+            REPEATS,
+            MAX_COST,
+            Flag("--resume", "text", "finish a run or an experiment; --arm and --repeats extend it", metavar="RUN"),
+            Flag("--force", "flag", "with --resume: go on although versions of plugins changed"),
             QUEUE,
             SLOTS,
             KEEP,
@@ -299,6 +309,7 @@ CODES: dict[str, dict[str, Any]] = {
     "E_VM_UNAVAILABLE": _code("tool-env", 3, "run replay plan", False),
     "E_WORKER_REFUSED": _code("tool-env", 3, "run replay worker", True),
     "E_DISK_FULL": _code("transient", 4, "run replay", True),
+    "E_COST_LIMIT": _code("transient", 4, "run", True),
     "E_RUN_CONFLICT": _code("conflict", 5, "run init replay suite case scorer import new", False),
     "E_INTERRUPTED": _code("interrupted", 130, "run replay", True),
     "E_INTERNAL": _code("tool-env", 3, "any", None),
@@ -314,6 +325,7 @@ CODES: dict[str, dict[str, Any]] = {
     "W_NOTHING_TO_REPLAY": _code("warning", None, "replay", None),
     "W_OUTPUT_TRUNCATED": _code("warning", None, "run", None),
     "W_PATH_UNREADABLE": _code("warning", None, "run", None),
+    "W_PLUGIN_DRIFT": _code("warning", None, "run", None),
     "W_PARTIAL_RUN": _code("warning", None, "run report", None),
     "W_RESERVATION_RECLAIMED": _code("warning", None, "run", None),
     "W_RESUME_NOTHING_PENDING": _code("warning", None, "run", None),
@@ -335,6 +347,8 @@ ENVIRONMENT = {
     "TASK_FILE": "the task as text",
     "DIFF_FILE": "the case's diff, or empty",
     "AGENT": "the agent's own files (runner.files)",
+    "REPEAT": "number of the pass over the suite, from 1",
+    "SEED": "a number for the agent's random choices: the same for every arm, another in every pass",
     "SUITE": "the suite's directory, for scorers only",
     "REPORT_FILE": "where a hidden-test driver writes its report",
 }

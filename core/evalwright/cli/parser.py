@@ -133,4 +133,14 @@ def _seconds(text: str) -> float:
     return value
 
 
-KINDS: dict[str, Callable[[str], Any]] = {"count": _count, "seconds": _seconds}
+def _usd(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be an amount of US dollars above 0 (got {text})")
+    return value
+
+
+KINDS: dict[str, Callable[[str], Any]] = {"count": _count, "seconds": _seconds, "usd": _usd}

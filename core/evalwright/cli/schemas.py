@@ -13,6 +13,7 @@ COUNT: Schema = {"type": "integer", "minimum": 0}
 OBJECT: Schema = {"type": "object"}
 NULLABLE: Schema = {"type": ["string", "null"]}
 TEXTS: Schema = {"type": "array", "items": TEXT}
+REFERENCE: Schema = {"type": ["string", "object"]}
 OBJECTS: Schema = {"type": "array", "items": OBJECT}
 
 
@@ -61,13 +62,16 @@ ENVELOPE = _object(
 )
 
 RUN = _object(
-    "run_id run_dir run report_hash",
+    "report_hash",
     run_id=TEXT,
     run_dir=TEXT,
     run=SUMMARY,
-    report_hash=TEXT,
+    report_hash=NULLABLE,
     content_hash=TEXT,
     existing=FLAG,
+    experiment=TEXT,
+    runs=OBJECTS,
+    totals=OBJECT,
 )
 
 SCHEMAS: dict[str, Schema] = {
@@ -178,11 +182,13 @@ DEFINITIONS: dict[str, Schema] = {
         runner=OBJECT,
         scorers=OBJECTS,
         acknowledged_unsandboxed_runner=FLAG,
-        sandbox={"type": ["string", "object"]},
+        sandbox=REFERENCE,
         sandboxes=OBJECT,
         requires=TEXTS,
         retry=_object("", infrastructure=COUNT, backoff_seconds={"type": "number", "minimum": 0}),
         primary=TEXT,
+        arms={"type": "object", "additionalProperties": _object("", runner=REFERENCE, sandbox=REFERENCE)},
+        repeats={"type": "integer", "minimum": 1},
         tags=TEXTS,
         meta=OBJECT,
     ),

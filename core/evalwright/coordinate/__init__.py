@@ -1,16 +1,19 @@
 """Plan, carry out and finish runs: the only writer of ledger and run directory."""
 
+from evalwright.coordinate.extend import Extension, resume_experiment
 from evalwright.coordinate.inputs import Inputs
 from evalwright.coordinate.lease import Lease, lease_state
 from evalwright.coordinate.plan import Plan, make_plan
 from evalwright.coordinate.recover import recover
-from evalwright.coordinate.request import RunRequest, Selection, select_cases
+from evalwright.coordinate.request import RunRequest, Selection, check_arms, select_cases
 from evalwright.coordinate.resume import resume_run
-from evalwright.coordinate.run import RunOutcome, run_suite
+from evalwright.coordinate.run import ExperimentOutcome, RunOutcome, run_experiment, run_suite
 from evalwright.coordinate.state import classify, live_cases, state_of
 from evalwright.processes import Stop
 
 __all__ = [
+    "ExperimentOutcome",
+    "Extension",
     "Inputs",
     "Lease",
     "Plan",
@@ -18,12 +21,15 @@ __all__ = [
     "RunRequest",
     "Selection",
     "Stop",
+    "check_arms",
     "classify",
     "lease_state",
     "live_cases",
     "make_plan",
     "recover",
+    "resume_experiment",
     "resume_run",
+    "run_experiment",
     "run_suite",
     "select_cases",
     "state_of",

@@ -109,7 +109,7 @@ def _record(
             "queue": plan.queue,
         },
         "replayed_from": request.replayed_from,
-        "suite_dir": finite(str(plan.suite.directory)),
+        "suite_dir": finite(request.origin or str(plan.suite.directory)),
         "queue": None,
         "inputs": inputs.as_json(),
         "resolved": {
@@ -118,6 +118,7 @@ def _record(
             "keep_workspace": plan.keep_workspace,
             "paranoid": plan.paranoid,
             "slots": settings.slots,
+            "sandbox": settings.sandbox if settings.outranks_suite("sandbox") else None,
         },
         "provenance": _provenance(request.argv, plan),
     }

@@ -9,7 +9,6 @@ from typing import Any
 
 from evalwright.canonical import digest_bytes, digest_json
 from evalwright.coordinate.engine import Engine
-from evalwright.interfaces import Deadline
 from evalwright.report import Projection, markdown_report, project, status_counts
 from evalwright.rundir import Layout, RunDirectory, append_summary, disk_errors, read_object, write_text
 from evalwright.rundir.bundle import is_deterministic
@@ -18,7 +17,6 @@ from evalwright.workspace import digest_file, remove_tree
 
 __all__ = ["finalise", "manifest_of", "publish", "tidy"]
 
-CLOSE_SECONDS = 30.0
 MANIFEST_ASIDE = ".manifest.json.new"
 ARTIFACTS = {
     "input": "input.json",
@@ -35,7 +33,6 @@ ARTIFACTS = {
 def finalise(engine: Engine) -> Projection:
     """Write the manifest and everything that follows from it; return the run's verdicts."""
     run = engine.run
-    engine.queue.close(Deadline.after(CLOSE_SECONDS))
     tidy(run)
     manifest = manifest_of(run, [case.id for case in engine.plan.cases])
     content = render(manifest).encode()

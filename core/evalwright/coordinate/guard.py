@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from evalwright.errors import EvalwrightError, PluginFailed
 from evalwright.interfaces import Deadline, Job, Outcome, Queue, QueueRun, Store
-from evalwright.rundir import RunDirectory, disk_errors
+from evalwright.rundir import disk_errors
 
 __all__ = ["GuardedQueue"]
 
@@ -16,12 +17,16 @@ T = TypeVar("T")
 
 
 class GuardedQueue:
-    """Passes calls on to a queue. Raises ``PluginFailed`` naming the queue and the call for whatever is no error of ours."""
+    """Passes calls on to a queue that works below ``directory`` for what a user resumes as ``subject``.
 
-    def __init__(self, inner: Queue[Any], name: str, run: RunDirectory) -> None:
+    Raises ``PluginFailed`` naming the queue and the call for whatever is no error of ours.
+    """
+
+    def __init__(self, inner: Queue[Any], name: str, directory: Path, subject: str) -> None:
         self._inner = inner
         self._name = name
-        self._run = run
+        self._directory = directory
+        self._subject = subject
 
     def start(self, deadline: Deadline) -> None:
         """Prepare once per process."""
@@ -62,7 +67,7 @@ class GuardedQueue:
 
     def _call(self, method: str, action: Callable[[], T]) -> T:
         try:
-            with disk_errors(self._run.path):
+            with disk_errors(self._directory):
                 return action()
         except EvalwrightError:
             raise
@@ -72,6 +77,6 @@ class GuardedQueue:
     def _defect(self, method: str, error: Exception) -> PluginFailed:
         return PluginFailed(
             f"queue {self._name}: {method} failed: {type(error).__name__}: {error}",
-            hint=f"mend the queue, or go on with another: evalwright run --resume {self._run.path.name} --queue local",
+            hint=f"mend the queue, or go on with another: evalwright run --resume {self._subject} --queue local",
             plugin=self._name,
         )

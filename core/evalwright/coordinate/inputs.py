@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -13,7 +13,7 @@ from evalwright.model import Case, Manifest, Suite
 from evalwright.store import DirectoryStore
 from evalwright.workspace import digest_file
 
-__all__ = ["Inputs", "not_fixture", "take_inputs", "without_gold"]
+__all__ = ["Inputs", "not_fixture", "take_inputs", "with_agent_files", "without_gold"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,11 @@ def take_inputs(suite: Suite, cases: Sequence[Case], store: DirectoryStore) -> I
         gold=store.put_tree(suite.directory, skip=not_fixture(suite)),
         files=_agent_files(suite, store),
     )
+
+
+def with_agent_files(inputs: Inputs, suite: Suite, store: DirectoryStore) -> Inputs:
+    """Return the inputs with the agent's own files of one arm, which are in the store then."""
+    return replace(inputs, files=_agent_files(suite, store))
 
 
 def not_fixture(suite: Suite) -> Callable[[bytes], bool]:

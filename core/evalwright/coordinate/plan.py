@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evalwright.canonical import digest_json, digest_text
+from evalwright.canonical import digest_json, digest_text, is_object
 from evalwright.coordinate.inputs import Inputs
 from evalwright.errors import CapabilityMissing, PluginFailed, UsageError
-from evalwright.model import Case, Manifest, PluginTable, Suite, TrialSpec
+from evalwright.model import DEFAULT_ARM, Case, Manifest, PluginTable, Suite, TrialSpec
 from evalwright.registry import Loaded, Registry
 from evalwright.settings import Settings
 from evalwright.suite import CheckedSuite
@@ -37,7 +37,7 @@ class Plan:
     paranoid: bool
     queue: str
     lock: str
-    arm: str = "default"
+    arm: str = DEFAULT_ARM
     repeat: int = 1
 
     @property
@@ -97,6 +97,7 @@ class Plan:
             workspaces=str(self.workspaces.resolve()) if self.workspaces else None,
             clone=self.clone,
             paranoid=self.paranoid,
+            seed=seed_of(case.id, self.repeat),
             **places,
         )
 
@@ -110,28 +111,26 @@ class Plan:
         return view
 
 
-def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) -> Plan:
-    """Return the plan; refuses before the first trial what could not work.
+def seed_of(case_id: str, repeat: int) -> int:
+    """Return 31 bits for an agent's random choices: equal for all arms of a pass, so that luck does not tell them apart."""
+    return int(digest_text(f"{case_id}/{repeat}")[7:15], 16) & 0x7FFFFFFF
+
+
+def make_plan(
+    checked: CheckedSuite, cases: Sequence[Case], settings: Settings, *, arm: str = DEFAULT_ARM, repeat: int = 1
+) -> Plan:
+    """Return the plan of one pass of an arm; refuses before the first trial what could not work.
 
     Raises ``CapabilityMissing`` for a requirement that the plugins do not meet, and what a plugin's ``check`` objects to.
     """
-    suite = _with_defaults(checked.suite, settings)
+    checked = checked.arm(arm)
+    suite = _with_defaults(checked.suite, settings, arm)
     chosen = settings.sandbox if settings.outranks_suite("sandbox") else None
     sandbox = PluginTable(use=chosen) if chosen else suite.sandbox
     queue = settings.queue or "local"
     if queue == "local" and settings.origin("slots") == "command line":
         raise UsageError("--slots is for a queue with workers of its own", hint="use --jobs, or choose a --queue", key="slots")
-    tables = {
-        "runner": suite.runner.as_json(),
-        "agent": asdict(suite.agent),
-        "sandbox": sandbox.as_json(),
-        "sandboxes": {
-            name: {"use": table} if isinstance(table, str) else dict(table)
-            for name, table in suite.document.get("sandboxes", {}).items()
-        },
-        "scorers": [entry.as_json() for entry in suite.scorers],
-        "cases_file": suite.cases_file,
-    }
+    tables = _tables(suite, sandbox)
     registry = checked.registry
     uses = [("runner", suite.runner.use), ("sandbox", sandbox.use)]
     uses += [("scorer", entry.table.use) for entry in suite.scorers]
@@ -151,15 +150,33 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
         paranoid=settings.paranoid,
         queue=queue,
         lock=lock_of(tables, registry),
+        arm=arm,
+        repeat=repeat,
     )
 
 
-def _with_defaults(suite: Suite, settings: Settings) -> Suite:
-    """Return the suite with what ``evalwright.toml`` says about things that the suite itself leaves open."""
-    runner: Mapping[str, Any] = suite.document["runner"]
-    if settings.timeout is not None and "timeout_seconds" not in runner:
+def _tables(suite: Suite, sandbox: PluginTable) -> dict[str, Any]:
+    """Return the resolved tables as workers get them."""
+    return {
+        "runner": suite.runner.as_json(),
+        "agent": asdict(suite.agent),
+        "sandbox": sandbox.as_json(),
+        "sandboxes": {
+            name: {"use": table} if isinstance(table, str) else dict(table)
+            for name, table in suite.document.get("sandboxes", {}).items()
+        },
+        "scorers": [entry.as_json() for entry in suite.scorers],
+        "cases_file": suite.cases_file,
+    }
+
+
+def _with_defaults(suite: Suite, settings: Settings, arm: str) -> Suite:
+    """Return the suite with what ``evalwright.toml`` says about things that suite and arm leave open."""
+    own: Mapping[str, Any] = suite.document.get("arms", {}).get(arm, {})
+    written = [table for table in (suite.document["runner"], own.get("runner")) if is_object(table)]
+    if settings.timeout is not None and not any("timeout_seconds" in table for table in written):
         suite = replace(suite, agent=replace(suite.agent, timeout=settings.timeout))
-    if settings.sandbox is not None and "sandbox" not in suite.document:
+    if settings.sandbox is not None and "sandbox" not in suite.document and "sandbox" not in own:
         suite = replace(suite, sandbox=PluginTable(use=settings.sandbox))
     return suite
 

@@ -6,13 +6,13 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evalwright.errors import NothingSelected
-from evalwright.model import Case, Suite
+from evalwright.errors import NothingSelected, UsageError
+from evalwright.model import DEFAULT_ARM, Case, Suite
 from evalwright.rundir import Layout
 from evalwright.settings import Settings
 from evalwright.suite import CheckedSuite
 
-__all__ = ["RunRequest", "Selection", "select_cases"]
+__all__ = ["RunRequest", "Selection", "check_arms", "select_cases"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +27,11 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """One run to do. ``argv`` is the command line, for the record; ``replayed_from`` the run whose failures are done again;
-    ``replace`` lets a finished run of that id give way once the new one is ready to start.
+    """One run to do, or one per arm and repeat. ``argv`` is the command line, for the record.
+
+    ``replayed_from`` is the run whose failures are done again; ``replace`` lets a finished run of that id give way once the
+    new one is ready to start. No ``arms`` means the suite's own tables alone. ``max_cost`` is in US dollars.
+    ``origin`` is where the suite lies that a snapshot was made of, for the record.
     """
 
     checked: CheckedSuite
@@ -38,8 +41,27 @@ class RunRequest:
     selection: Selection = field(default_factory=Selection)
     replayed_from: str | None = None
     replace: bool = False
+    arms: Sequence[str] = ()
+    repeats: int = 1
+    max_cost: float | None = None
+    origin: str | None = None
     argv: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def check_arms(suite: Suite, wanted: Sequence[str]) -> list[str]:
+    """Return the wanted arms, once each. Raises ``UsageError`` for one that the suite does not have."""
+    for name in wanted:
+        if name not in suite.arms and not (name == DEFAULT_ARM and not suite.arms):
+            near = difflib.get_close_matches(name, suite.arms, 1)
+            known = ", ".join(suite.arms) or "none"
+            raise UsageError(
+                f'the suite {suite.name} has no arm "{name}"',
+                hint=f"did you mean {near[0]}?" if near else f"its arms: {known}; add one under arms in suite.json",
+                key="arm",
+                valid_values=list(suite.arms),
+            )
+    return list(dict.fromkeys(wanted))
 
 
 def select_cases(suite: Suite, selection: Selection) -> tuple[Case, ...]:

@@ -1,33 +1,39 @@
-"""Go on with a run that was interrupted: keep what the ledger says is done, run the rest again."""
+"""Go on with runs that were interrupted, or extend an experiment: keep what the ledgers say is done, run the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from evalwright.canonical import digest_json
-from evalwright.coordinate.engine import Engine
-from evalwright.coordinate.finalise import finalise, publish, tidy
+from evalwright.coordinate.drive import ObserverSource, Part, Surroundings, Warn, drive
+from evalwright.coordinate.finalise import publish, tidy
 from evalwright.coordinate.inputs import Inputs
 from evalwright.coordinate.lease import Lease
 from evalwright.coordinate.plan import Plan, make_plan
 from evalwright.coordinate.recover import clear_leftovers, end_leftovers
 from evalwright.coordinate.request import Selection, select_cases
-from evalwright.coordinate.run import ObserverSource, RunOutcome, Warn, driving
+from evalwright.coordinate.run import RunOutcome
 from evalwright.errors import RunBusy, RunConflict, RunCorrupt, RunNotFound
 from evalwright.ledger import Event, head_of, read_events
-from evalwright.model import Case, PluginTable
+from evalwright.model import PluginTable
 from evalwright.processes import Stop, boot_id
 from evalwright.report import Projection, project
 from evalwright.report.projection import OUR_FORMAT
-from evalwright.rundir import Layout, RunDirectory, changed_artifacts, read_object, sealed_digests
+from evalwright.rundir import (
+    Layout,
+    RunDirectory,
+    changed_artifacts,
+    read_object,
+    sealed_digests,
+)
 from evalwright.settings import Settings
 from evalwright.store import DirectoryStore
 from evalwright.suite import load_suite
-from evalwright.workspace import digest_file, remove_tree
+from evalwright.workspace import digest_file
 
-__all__ = ["finished_trials", "resume_run"]
+__all__ = ["as_started", "completed", "finished_trials", "planned", "record_of", "resume_run", "taken"]
 
 
 def resume_run(
@@ -39,37 +45,49 @@ def resume_run(
     observers: ObserverSource,
     warn: Warn,
     environment: Mapping[str, str],
+    max_cost: float | None = None,
 ) -> RunOutcome:
     """Finish a run; one that is finished already is returned as ``existing`` with W_RESUME_NOTHING_PENDING.
 
     Raises ``RunBusy`` when another process works on it, ``RunConflict`` when its snapshot is not what was started, and
-    otherwise as :func:`run_suite`.
+    otherwise as :func:`run_experiment`.
     """
+    around = Surroundings(layout=layout, settings=settings, stop=stop, observers=observers, warn=warn, environment=environment)
     if run.manifest.is_file():
         warn("W_RESUME_NOTHING_PENDING", "the run is finished")
-        return RunOutcome(run=run, report=_completed(run, layout, settings), existing=True)
-    record = _record(run)
-    settings = _as_started(settings, record)
-    lease = _take(run, settings, warn)
+        return RunOutcome(run=run, report=completed(run, layout, settings), existing=True)
+    record = record_of(run)
+    around = replace(around, settings=as_started(settings, record))
+    part = taken(run, record, around)
+    if len(part.done) == len(part.plan.cases):
+        warn("W_RESUME_NOTHING_PENDING", "every trial was done; only the manifest was missing")
+    reports = drive([part], around, subject=run.path.name, max_cost=max_cost)
+    return RunOutcome(run=run, report=reports[run.path.name])
+
+
+def taken(run: RunDirectory, record: Mapping[str, Any], around: Surroundings) -> Part:
+    """Return an unfinished run, leased; what its former owner left alive is ended."""
+    lease = _take(run, around.settings, around.warn)
     try:
-        end_leftovers(run, warn)
-        clear_leftovers(layout, settings.workspaces)
-        plan, inputs = _planned(run, record, settings)
-        _check_identity(run, record, plan, inputs, DirectoryStore(layout.store))
+        end_leftovers(run, around.warn)
+        clear_leftovers(around.layout, around.settings.workspaces)
+        cell = record.get("experiment", {})
+        settings = as_started(around.settings, record)
+        plan, inputs = planned(run, record, settings, cell.get("arm", "default"), record["resolved"]["tables"])
+        plan = replace(plan, repeat=cell.get("repeat", 1))
+        _check_identity(run, record, plan, inputs, DirectoryStore(around.layout.store))
         events = read_events(run.ledger) if run.ledger.is_file() else []
         if not head_of(run.ledger).is_file() and finished_trials(events):
-            warn("W_LEDGER_UNVOUCHED", "the ledger's head record is gone: nobody can tell whether events were cut off its end")
-        done = _kept(run, events, warn)
+            message = "the ledger's head record is gone: nobody can tell whether events were cut off its end"
+            around.warn("W_LEDGER_UNVOUCHED", message)
+        done = _kept(run, events, around.warn)
     except BaseException:
         lease.release()
         raise
-    with driving(lease, layout, plan, inputs, stop, observers, warn, environment, settings) as engine:
-        engine.attempts.remember(events)
-        _go_on(engine, done, warn)
-        return RunOutcome(run=run, report=finalise(engine))
+    return Part(lease=lease, plan=plan, inputs=inputs, identity=record["suite_identity"], former=events, done=done)
 
 
-def _as_started(settings: Settings, record: Mapping[str, Any]) -> Settings:
+def as_started(settings: Settings, record: Mapping[str, Any]) -> Settings:
     """Return the settings with the queue and the slots that the run was started with, unless others are asked for now."""
     former = record.get("execution", {}).get("queue")
     queue = settings.queue or former
@@ -87,22 +105,7 @@ def _take(run: RunDirectory, settings: Settings, warn: Warn) -> Lease:
     return lease
 
 
-def _go_on(engine: Engine, done: Collection[str], warn: Warn) -> None:
-    """Carry out what is left: first what the queue still has, then the rest."""
-    plan = engine.plan
-    pending = [case for case in plan.cases if case.id not in done]
-    flying = engine.adopt(pending)
-    _clear(engine.run, pending, engine, flying)
-    data = {"pending": len(pending), "done": len(done), "adopted": sorted(flying), "sandbox": plan.sandbox}
-    event = engine.emit("RUN_RESUMED", data)
-    engine.commit()
-    engine.observers.call("run_resumed", event=event, total=len(plan.cases), done=len(done))
-    if not pending:
-        warn("W_RESUME_NOTHING_PENDING", "every trial was done; only the manifest was missing")
-    engine.carry_out([case for case in pending if case.id not in flying])
-
-
-def _completed(run: RunDirectory, layout: Layout, settings: Settings) -> Projection:
+def completed(run: RunDirectory, layout: Layout, settings: Settings) -> Projection:
     """Return the verdicts of a finished run; what a crash right after its manifest left undone is done now."""
     if run.report.is_file() and not run.reservation.is_file():
         return project(run)
@@ -115,22 +118,13 @@ def _completed(run: RunDirectory, layout: Layout, settings: Settings) -> Project
         lease.release()
 
 
-def _clear(run: RunDirectory, pending: Sequence[Case], engine: Engine, flying: Collection[str]) -> None:
-    """Remove what was begun of the trials that will run again."""
-    keep = {run.attempt(case_id, engine.attempts.last(case_id)) for case_id in flying}
-    for case in pending:
-        remove_tree(run.case(case.id), inside=run.cases)
-    for path in run.attempts.iterdir() if run.attempts.is_dir() else ():
-        if path not in keep:
-            remove_tree(path, inside=run.path)
-
-
 def finished_trials(events: list[Event]) -> dict[str, Event]:
     """Return the last TRIAL_FINISHED of each case."""
     return {event["data"]["case"]: event for event in events if event["type"] == "TRIAL_FINISHED"}
 
 
-def _record(run: RunDirectory) -> dict[str, Any]:
+def record_of(run: RunDirectory) -> dict[str, Any]:
+    """Return ``run.json`` of a run of ours. Raises ``RunNotFound`` or ``RunCorrupt``."""
     if not run.run_json.is_file():
         raise RunNotFound(f"{run.path} has no run.json", hint="list runs: evalwright jobs list")
     record: dict[str, Any] = read_object(run.run_json)
@@ -142,18 +136,28 @@ def _record(run: RunDirectory) -> dict[str, Any]:
     return record
 
 
-def _planned(run: RunDirectory, record: Mapping[str, Any], settings: Settings) -> tuple[Plan, Inputs]:
-    """Return the plan and inputs as they were, from the run's own record and snapshot."""
+def planned(
+    run: RunDirectory, record: Mapping[str, Any], settings: Settings, arm: str, tables: Mapping[str, Any] | None
+) -> tuple[Plan, Inputs]:
+    """Return plan and inputs of an arm as they were, from a run's own record and snapshot.
+
+    ``tables`` are those that the arm was measured with; ``None`` for one that is new.
+    """
     try:
         resolved = record["resolved"]
         chosen = [case_id for case_id, _ in record["suite_identity"]["cases"]]
-        checked = load_suite(run.snapshot, fixtures=False)
+        checked = load_suite(run.snapshot, fixtures=False).arm(arm)
         cases = select_cases(checked.suite, Selection(cases=chosen))
-        former = replace(settings, timeout=resolved["timeout"], keep_workspace=resolved["keep_workspace"], sandbox=None)
+        former = replace(settings, timeout=None, sandbox=None, keep_workspace=resolved["keep_workspace"])
         former = replace(former, paranoid=settings.paranoid or resolved.get("paranoid", False))
-        chosen_then = replace(checked.suite, sandbox=PluginTable.from_json(resolved["tables"]["sandbox"]))
-        plan = make_plan(replace(checked, suite=chosen_then), cases, former)
-        plan = replace(plan, tables=resolved["tables"], suite=checked.suite)
+        former = former.overridden(timeout=resolved["timeout"], sandbox=None if tables else resolved.get("sandbox"))
+        suite = checked.suite
+        if tables is not None:
+            suite = replace(suite, sandbox=PluginTable.from_json(tables["sandbox"]), arms={})
+        plan = make_plan(replace(checked, suite=suite), cases, former, arm=arm)
+        if tables is not None:
+            agent = replace(checked.suite.agent, timeout=tables["agent"]["timeout"])
+            plan = replace(plan, tables=tables, suite=replace(checked.suite, agent=agent))
         return plan, Inputs.from_json(record["inputs"])
     except (KeyError, TypeError, ValueError) as error:
         raise RunCorrupt(f"{run.run_json} lacks {error}", hint="restore the file, or start a new run") from error

@@ -1,43 +1,28 @@
-"""Run a suite: plan, record, carry out, finish."""
+"""Run a suite: plan, record, carry out, finish; one run, or one per arm and repeat."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from evalwright.coordinate.attempts import Attempts
 from evalwright.coordinate.create import create_run, created_timestamp, default_run_id
-from evalwright.coordinate.delivery import Delivery
-from evalwright.coordinate.engine import Engine
-from evalwright.coordinate.experiment import ExperimentRecord
-from evalwright.coordinate.finalise import finalise
-from evalwright.coordinate.guard import GuardedQueue
-from evalwright.coordinate.inputs import Inputs, take_inputs
-from evalwright.coordinate.lease import Lease, lease_state
+from evalwright.coordinate.drive import ObserverSource, Part, Surroundings, Warn, drive
+from evalwright.coordinate.inputs import Inputs, take_inputs, with_agent_files
+from evalwright.coordinate.lease import lease_state
 from evalwright.coordinate.plan import Plan, make_plan
-from evalwright.coordinate.request import RunRequest, select_cases
+from evalwright.coordinate.request import RunRequest, check_arms, select_cases
 from evalwright.errors import RunBusy, RunConflict
-from evalwright.hooks import Observers
-from evalwright.interfaces import Deadline, QueueRun
-from evalwright.ledger import Ledger
+from evalwright.model import DEFAULT_ARM, Case
 from evalwright.processes import Stop
-from evalwright.redaction import credential_names
-from evalwright.registry import PluginHost, Registry
-from evalwright.report import Projection, project
-from evalwright.rundir import Layout, RunDirectory, check_id, disk_errors, read_object
+from evalwright.report import Projection, project, rates
+from evalwright.rundir import RunDirectory, check_id, disk_errors, read_object
+from evalwright.rundir.experiment import Cell, ExperimentRecord
 from evalwright.store import DirectoryStore
-from evalwright.worker import shut_down
 
-__all__ = ["RunOutcome", "driving", "run_suite"]
+__all__ = ["ExperimentOutcome", "RunOutcome", "run_experiment", "run_suite"]
 
-START_SECONDS = 600.0
-CLOSE_SECONDS = 30.0
-Warn = Callable[[str, str], None]
-ObserverSource = Callable[[Callable[[str], None]], Observers]
+ALPHA = 0.05
 UNSANDBOXED = "the runner and its commands run as you, with your files and network; choose a sandbox to isolate them"
 
 
@@ -62,102 +47,164 @@ class RunOutcome:
         return data | ({"existing": True} if self.existing else {})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentOutcome:
+    """The finished runs of an experiment, pass by pass."""
+
+    id: str
+    runs: Sequence[RunOutcome]
+
+    @property
+    def existing(self) -> bool:
+        """Tell whether nothing was executed."""
+        return all(outcome.existing for outcome in self.runs)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Return what the only run says, or ``{experiment, runs, totals, report_hash: null}``."""
+        if len(self.runs) == 1:
+            return self.runs[0].data
+        data = {
+            "experiment": self.id,
+            "runs": [outcome.data for outcome in self.runs],
+            "totals": rates((case.status, case.fault) for outcome in self.runs for case in outcome.report.cases),
+            "report_hash": None,
+        }
+        return data | ({"existing": True} if self.existing else {})
+
+
 def run_suite(request: RunRequest, *, stop: Stop, observers: ObserverSource, warn: Warn) -> RunOutcome:
-    """Run the selected cases of a suite, or return the finished run of that id and identity.
+    """Run the selected cases of a suite once. Raises as :func:`run_experiment`."""
+    return run_experiment(request, stop=stop, observers=observers, warn=warn).runs[0]
+
+
+def run_experiment(request: RunRequest, *, stop: Stop, observers: ObserverSource, warn: Warn) -> ExperimentOutcome:
+    """Run the selected cases of a suite once per arm and repeat, or return the finished runs of that id and identity.
 
     Raises ``NothingSelected``, ``CapabilityMissing``, ``RunConflict`` (the id is another run's), ``RunBusy`` (it is
-    unfinished), ``Interrupted`` and ``DiskFull`` (both resumable), or what a plugin raises in preflight.
+    unfinished), ``Interrupted``, ``CostLimit`` and ``DiskFull`` (all resumable), or what a plugin raises in preflight.
     """
     suite = request.checked.suite
     cases = select_cases(suite, request.selection)
-    plan = make_plan(request.checked, cases, request.settings)
+    arms = check_arms(suite, request.arms) or [DEFAULT_ARM]
+    plans = [make_plan(request.checked, cases, request.settings, arm=arm) for arm in arms]
     created_timestamp(request.environment)
-    run_id = default_run_id(request.layout, suite.name) if request.run_id is None else check_id(request.run_id)
-    if not plan.isolated:
+    subject = default_run_id(request.layout, suite.name) if request.run_id is None else check_id(request.run_id)
+    if not all(plan.isolated for plan in plans):
         warn("W_UNSANDBOXED_RUNNER", UNSANDBOXED)
+    passes = _passes(request, plans, cases, subject)
+    existing = None if request.replace else _existing(request, passes, subject)
+    if existing:
+        return existing
+    record = _recorded(request, passes, subject)
+    around = Surroundings(
+        layout=request.layout,
+        settings=request.settings,
+        stop=stop,
+        observers=observers,
+        warn=warn,
+        environment=request.environment,
+    )
+    parts = created(request, passes, record)
+    alone = len(parts) == 1
+    reports = drive(parts, around, subject=subject, queue_directory=None if alone else record.queue, max_cost=request.max_cost)
+    runs = [RunOutcome(run=request.layout.run(cell.run_id), report=reports[cell.run_id]) for cell, *_ in passes]
+    return ExperimentOutcome(id=subject, runs=runs)
+
+
+Pass = tuple[Cell, Plan, Inputs, dict[str, Any]]
+
+
+def _passes(request: RunRequest, plans: Sequence[Plan], cases: Sequence[Case], subject: str) -> list[Pass]:
+    """Return every run to make, with what it measures; the inputs are in the store then."""
     with disk_errors(request.layout.store):
         store = DirectoryStore(request.layout.store)
         store.tidy()
-        inputs = take_inputs(suite, cases, store)
-    identity = plan.identity(inputs, store.tree(inputs.gold))
-    existing = None if request.replace else _existing(request.layout.run(run_id), identity)
-    if existing:
-        return existing
-    experiment = _record_experiment(request, plan, identity, run_id)
-    lease = create_run(request, plan, inputs, identity, run_id, experiment.id)
-    experiment.log(
-        "RUN_LINKED", {"run": run_id, "relation": _relation(request), "of": request.replayed_from, "evidence": "full"}
-    )
-    with driving(lease, request.layout, plan, inputs, stop, observers, warn, request.environment, request.settings) as engine:
-        event = engine.emit("RUN_STARTED", {"trials": len(cases), "identity": identity, "sandbox": plan.sandbox})
-        engine.commit()
-        engine.observers.call("run_started", event=event, total=len(cases))
-        engine.carry_out(cases)
-        return RunOutcome(run=engine.run, report=finalise(engine))
+        shared = take_inputs(plans[0].suite, cases, store)
+        inputs = {plan.arm: with_agent_files(shared, plan.suite, store) for plan in plans}
+    gold = store.tree(shared.gold)
+    found: list[Pass] = []
+    alone = len(plans) * request.repeats == 1
+    for repeat in range(1, request.repeats + 1):
+        for plan in (replace(plan, repeat=repeat) for plan in plans):
+            run_id = subject if alone else check_id(f"{subject}.{plan.arm}.{repeat}")
+            cell = Cell(repeat, plan.arm, run_id, len(cases))
+            found.append((cell, plan, inputs[plan.arm], plan.identity(inputs[plan.arm], gold)))
+    return found
 
 
-@contextlib.contextmanager
-def driving(
-    lease: Lease,
-    layout: Layout,
-    plan: Plan,
-    inputs: Inputs,
-    stop: Stop,
-    observers: ObserverSource,
-    warn: Warn,
-    environment: Mapping[str, str],
-    settings: Any,
-) -> Generator[Engine]:
-    """Give the engine of a leased run; queue, plugins, ledger and lease are closed after the block, however it ends."""
-    run = lease.run
-    registry = Registry(Path())
-    with contextlib.ExitStack() as cleanup:
-        cleanup.callback(lease.release)
-        queue = GuardedQueue(registry.create("queue", plan.queue, {}, PluginHost(registry)), plan.queue, run)
-        with disk_errors(run.ledger):
-            ledger = cleanup.enter_context(Ledger(run.ledger, run=run.path.name))
-        if ledger.repaired:
-            warn("W_LEDGER_TAIL_REPAIRED", "the ledger's last line was cut off; it was moved to ledger.jsonl.torn")
-        cleanup.callback(shut_down)
-        cleanup.callback(lambda: queue.close(Deadline.after(CLOSE_SECONDS)))
-        width = settings.width
-        queue.start(Deadline.after(START_SECONDS))
-        queue.open(_queue_run(run, plan, width, os.environ))
-        yield Engine(
-            run=run,
-            layout=layout,
-            plan=plan,
-            delivery=Delivery(run, layout, plan, inputs, queue.store()),
-            queue=queue,
-            ledger=ledger,
-            lease=lease,
-            observers=observers(lambda message: warn("W_PLUGIN_BROKEN", message)),
-            stop=stop,
-            width=width,
-            warn=warn,
-            environment=environment,
-            attempts=Attempts(plan.suite.retry),
+def created(request: RunRequest, passes: Sequence[Pass], record: ExperimentRecord) -> list[Part]:
+    """Make the directory of every run, and return the runs leased; a failure gives all leases back."""
+    parts: list[Part] = []
+    try:
+        for cell, plan, inputs, identity in passes:
+            lease = create_run(request, plan, inputs, identity, cell.run_id, record.id)
+            parts.append(Part(lease=lease, plan=plan, inputs=inputs, identity=identity))
+        relation = {"relation": "replay" if request.replayed_from else "executed", "of": request.replayed_from}
+        record.log(*(("RUN_LINKED", {"run": cell.run_id, **relation, "evidence": "full"}) for cell, *_ in passes))
+    except BaseException:
+        for part in parts:
+            part.lease.release()
+        raise
+    return parts
+
+
+def arm_record(plan: Plan, identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the experiment keeps of an arm."""
+    return {"tables": dict(plan.tables), "arm_digest": identity["arm_digest"], "plugin_lock": plan.lock}
+
+
+def _recorded(request: RunRequest, passes: Sequence[Pass], subject: str) -> ExperimentRecord:
+    """Write the experiment's record and its plan before the first run, so that a crash loses neither."""
+    record = ExperimentRecord(request.layout.experiment(subject))
+    _, plan, _, identity = passes[0]
+    if not any(request.layout.run(name).path.exists() for name in record.runs()):
+        record.discard()
+    if not record.exists():
+        record.create(
+            {
+                "created_ts": created_timestamp(request.environment),
+                "suite": {key: identity[key] for key in ("suite_name", "suite_hash", "fixtures_hash", "hidden_hash")},
+                "arms": {plan.arm: arm_record(plan, identity) for _, plan, _, identity in passes},
+                "primary": plan.suite.primary,
+                "alpha": ALPHA,
+                "max_cost_usd": request.max_cost,
+            }
         )
+    record.log(*(("CELL_PLANNED", cell.as_json()) for cell, *_ in passes))
+    return record
 
 
-def _queue_run(run: RunDirectory, plan: Plan, width: int, environment: Mapping[str, str]) -> QueueRun:
-    """Return what the queue may know. Workers need the credentials too, since they take them out of what they keep."""
-    agent = plan.suite.agent
-    names = {*agent.env_allowlist, *agent.redact_env_values, *credential_names(environment)}
-    return QueueRun(run_id=run.path.name, directory=run.queue.resolve(), width=width, environment=sorted(names))
+def _existing(request: RunRequest, passes: Sequence[Pass], subject: str) -> ExperimentOutcome | None:
+    """Return the finished runs of that id, or ``None`` when the id is free.
 
-
-def _existing(run: RunDirectory, identity: Mapping[str, Any]) -> RunOutcome | None:
-    """Return the finished run of that id, or ``None`` when the id is free."""
-    if not run.path.exists():
+    Raises ``RunBusy`` when one is unfinished, ``RunConflict`` when they measure something else.
+    """
+    record = ExperimentRecord(request.layout.experiment(subject))
+    wanted = [cell.run_id for cell, *_ in passes]
+    planned = record.runs() if record.exists() else []
+    if not any(request.layout.run(name).path.exists() for name in {*wanted, *planned}):
         return None
+    if planned and set(planned) != set(wanted):
+        raise RunConflict(
+            f"the experiment {subject} has other arms or repeats",
+            hint=f"extend it: evalwright run --resume {subject} --repeats N; or choose another --run-id",
+        )
+    runs = [request.layout.run(name) for name in wanted]
+    for run, (_, _, _, identity) in zip(runs, passes, strict=True):
+        _check_finished(run, identity, subject)
+    outcomes = [RunOutcome(run=run, report=project(run), existing=True) for run in runs]
+    return ExperimentOutcome(id=subject, runs=outcomes)
+
+
+def _check_finished(run: RunDirectory, identity: Mapping[str, Any], subject: str) -> None:
     name = run.path.name
     if not run.manifest.is_file():
-        if not run.run_json.is_file():
+        if run.path.exists() and not run.run_json.is_file():
             raise RunConflict(f"{run.path} exists and is no run", hint="choose another --run-id")
         if lease_state(run) == "held":
-            raise RunBusy(f"run {name} is running", hint=f"watch it: evalwright status {name}")
-        raise RunBusy(f"run {name} is unfinished", hint=f"go on with: evalwright run --resume {name}")
+            raise RunBusy(f"run {name} is running", hint=f"watch it: evalwright status {subject}")
+        raise RunBusy(f"run {name} is unfinished", hint=f"go on with: evalwright run --resume {subject}")
     known: Mapping[str, Any] = read_object(run.run_json).get("suite_identity", {}) if run.run_json.is_file() else {}
     differing = sorted(key for key in identity if known.get(key) != identity[key])
     if differing:
@@ -166,26 +213,3 @@ def _existing(run: RunDirectory, identity: Mapping[str, Any]) -> RunOutcome | No
             hint="choose another --run-id",
             differing=differing,
         )
-    return RunOutcome(run=run, report=project(run), existing=True)
-
-
-def _record_experiment(request: RunRequest, plan: Plan, identity: Mapping[str, Any], run_id: str) -> ExperimentRecord:
-    """Write the experiment's record before its first run, so that a crash loses no plan."""
-    record = ExperimentRecord(request.layout.experiment(run_id))
-    if not record.exists():
-        record.create(
-            {
-                "created_ts": created_timestamp(request.environment),
-                "suite": {key: identity[key] for key in ("suite_name", "suite_hash", "fixtures_hash", "hidden_hash")},
-                "arms": {plan.arm: {"tables": dict(plan.tables), "arm_digest": identity["arm_digest"]}},
-                "primary": plan.suite.primary,
-                "plugin_lock": plan.lock,
-            }
-        )
-    cells = {"arm": plan.arm, "repeat": plan.repeat, "cases": len(plan.cases), "run_id": run_id}
-    record.log("CELL_PLANNED", cells)
-    return record
-
-
-def _relation(request: RunRequest) -> str:
-    return "replay" if request.replayed_from else "executed"

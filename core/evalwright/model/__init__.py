@@ -6,7 +6,9 @@ from evalwright.model.score import Finding, Score, ScoredTrial
 from evalwright.model.spec import TrialSpec, TrialView
 from evalwright.model.suite import (
     BUILTIN_SCORERS,
+    DEFAULT_ARM,
     AgentTable,
+    Arm,
     Case,
     PluginTable,
     Retry,
@@ -17,7 +19,9 @@ from evalwright.model.usage import Usage
 
 __all__ = [
     "BUILTIN_SCORERS",
+    "DEFAULT_ARM",
     "AgentTable",
+    "Arm",
     "Case",
     "Change",
     "Completed",

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BUILTIN_SCORERS", "AgentTable", "Case", "PluginTable", "Retry", "ScorerEntry", "Suite"]
+__all__ = ["BUILTIN_SCORERS", "DEFAULT_ARM", "AgentTable", "Arm", "Case", "PluginTable", "Retry", "ScorerEntry", "Suite"]
+
+DEFAULT_ARM = "default"
+"""The name of the one arm of a suite that names none."""
 
 BUILTIN_SCORERS = (
     "contains",
@@ -84,6 +87,15 @@ class AgentTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """A named configuration of the runner under comparison: the suite's tables with the arm's overrides merged in."""
+
+    agent: AgentTable
+    runner: PluginTable
+    sandbox: PluginTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
     """How often an attempt that the infrastructure spoiled is made again; the wait doubles with each, in seconds."""
 
@@ -111,7 +123,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """A checked suite. ``document`` is ``suite.json`` exactly as written."""
+    """A checked suite. ``document`` is ``suite.json`` exactly as written; ``repeats`` how often every arm passes over it."""
 
     name: str
     directory: Path
@@ -127,3 +139,5 @@ class Suite:
     primary: str | None = None
     acknowledged: bool = False
     cases_file: str = "cases.jsonl"
+    arms: Mapping[str, Arm] = field(default_factory=dict[str, Arm])
+    repeats: int = 1

@@ -1,4 +1,7 @@
-"""Runs and experiments on disk: the only code that knows their file names."""
+"""Runs and experiments on disk: the only code that knows their file names.
+
+What needs the ledger, the experiment's record, is imported from ``evalwright.rundir.experiment``: workers do without.
+"""
 
 from evalwright.rundir.bundle import DETERMINISTIC, BundleWriter, changed_artifacts, sealed_digests
 from evalwright.rundir.documents import (

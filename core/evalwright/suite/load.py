@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from evalwright.canonical import is_object
 from evalwright.errors import PluginError, PluginNotFound, SuiteNotFound
 from evalwright.interfaces import Scorer
-from evalwright.model import BUILTIN_SCORERS, AgentTable, PluginTable, Retry, ScorerEntry, Suite
+from evalwright.model import BUILTIN_SCORERS, AgentTable, Arm, PluginTable, Retry, ScorerEntry, Suite
 from evalwright.registry import PluginHost, Registry, configuration_problems, model_problems, unknown_key
+from evalwright.suite.arms import overridden
 from evalwright.suite.cases import CaseChecker, case_options
 from evalwright.suite.paths import path_objection
 from evalwright.suite.problems import Problems, line_of
@@ -38,6 +39,13 @@ class CheckedSuite:
     registry: Registry
     host: PluginHost
     warnings: tuple[dict[str, str], ...] = ()
+
+    def arm(self, name: str) -> CheckedSuite:
+        """Return the suite as one arm sees it; a name without an entry in ``arms`` is the suite itself."""
+        arm = self.suite.arms.get(name)
+        if arm is None:
+            return self
+        return replace(self, suite=replace(self.suite, agent=arm.agent, runner=arm.runner, sandbox=arm.sandbox))
 
 
 def load_suite(
@@ -92,11 +100,12 @@ class _Loader:
         host = PluginHost(self.registry, {"sandboxes": named})
         scorers = self._scorers(document.get("scorers") or [], native, host)
         self._primary(document, scorers)
+        arms = self._arms(document)
         checker = CaseChecker(
             self.directory,
             self.problems,
             scorers,
-            agent.files,
+            tuple(dict.fromkeys([*agent.files, *(file for arm in arms.values() for file in arm.agent.files)])),
             native=native,
             options=case_options(self.registry, sandbox),
             fixtures=self.fixtures,
@@ -105,7 +114,7 @@ class _Loader:
         cases_file = document.get("cases", "cases.jsonl")
         cases = checker.check(cases_file, self.read)
         self.problems.raise_all()
-        if agent.reveal_expect or agent.reveal_id:
+        if any(table.reveal_expect or table.reveal_id for table in (agent, *(arm.agent for arm in arms.values()))):
             self.warnings.append({"code": "W_GOLD_REVEALED", "message": "the suite shows its runner what it expects"})
         suite = Suite(
             name=document["name"],
@@ -122,6 +131,8 @@ class _Loader:
             primary=document.get("primary"),
             acknowledged=document.get("acknowledged_unsandboxed_runner", False),
             cases_file=cases_file,
+            arms=arms,
+            repeats=document.get("repeats", 1),
         )
         return CheckedSuite(suite, tuple(scorers), self.registry, host, tuple(self.warnings))
 
@@ -155,17 +166,31 @@ class _Loader:
         bad = {str(problem["key"]).partition(".")[0] for problem in problems}
         return {key: value for key, value in known.items() if key not in bad}
 
-    def _runner(self, reference: dict[str, Any] | str) -> tuple[AgentTable, PluginTable]:
+    def _arms(self, document: Mapping[str, Any]) -> dict[str, Arm]:
+        """Check every arm; what is wrong with the tables that they all start from is told once, by the suite's own."""
+        arms: dict[str, Arm] = {}
+        if any(str(record.get("key")).partition(".")[0] in ("runner", "sandbox") for record in self.problems.records):
+            return arms
+        written: Mapping[str, Mapping[str, Any]] = document.get("arms") or {}
+        for name, overrides in written.items():
+            place = f"arms.{name}"
+            runner = overridden(document.get("runner", "command"), overrides.get("runner"), "command")
+            sandbox = overridden(document.get("sandbox", "subprocess"), overrides.get("sandbox"), "subprocess")
+            agent, table = self._runner(runner, f"{place}.runner")
+            arms[name] = Arm(agent=agent, runner=table, sandbox=self._table("sandbox", sandbox, f"{place}.sandbox"))
+        return arms
+
+    def _runner(self, reference: dict[str, Any] | str, place: str = "runner") -> tuple[AgentTable, PluginTable]:
         table: dict[str, Any] = {"use": reference} if isinstance(reference, str) else reference
         shared = {key: value for key, value in table.items() if key in AGENT_KEYS}
-        self._extend(model_problems(AgentShape, shared, "runner"))
+        self._extend(model_problems(AgentShape, shared, place))
         config = {k: v for k, v in table.items() if k not in AGENT_KEYS and k != "use"}
-        runner = self._configured("runner", table.get("use", "command"), config, "runner", also=AGENT_KEYS)
+        runner = self._configured("runner", table.get("use", "command"), config, place, also=AGENT_KEYS)
         try:
             shape = AgentShape.model_validate(shared)
         except ValueError:
             shape = AgentShape()
-        self._agent_files(shape.files)
+        self._agent_files(shape.files, place)
         agent = AgentTable(
             timeout=shape.timeout_seconds,
             max_output_bytes=shape.max_output_bytes,
@@ -179,10 +204,10 @@ class _Loader:
         )
         return agent, runner
 
-    def _agent_files(self, files: Sequence[str]) -> None:
+    def _agent_files(self, files: Sequence[str], place: str) -> None:
         for file in files:
             if why := path_objection(self.directory, file, "any"):
-                self._add(f"runner.files: {why}", "runner.files")
+                self._add(f"{place}.files: {why}", f"{place}.files")
 
     def _table(self, kind: str, table: Any, place: str) -> PluginTable:
         if isinstance(table, str):

@@ -9,11 +9,23 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from evalwright.canonical import is_object
 
-__all__ = ["AGENT_KEYS", "PLANNED_KEYS", "AgentShape", "CaseShape", "RetryShape", "ScorerShape", "SuiteShape"]
+__all__ = [
+    "AGENT_KEYS",
+    "MAX_REPEATS",
+    "PLANNED_KEYS",
+    "AgentShape",
+    "ArmShape",
+    "CaseShape",
+    "RetryShape",
+    "ScorerShape",
+    "SuiteShape",
+]
 
 STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 CASE_ID = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
-PLANNED_KEYS = ("arms", "repeats", "judges", "services")
+PLANNED_KEYS = ("judges", "services")
+ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
+MAX_REPEATS = 1000
 
 Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
@@ -79,6 +91,15 @@ class RetryShape(BaseModel):
     backoff_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 1.0
 
 
+class ArmShape(BaseModel):
+    """One entry of ``arms``: what it overrides, key by key."""
+
+    model_config = STRICT
+
+    runner: Table | None = None
+    sandbox: Table | None = None
+
+
 class SuiteShape(BaseModel):
     """``suite.json``."""
 
@@ -97,6 +118,16 @@ class SuiteShape(BaseModel):
     requires: list[str] = []
     retry: RetryShape = RetryShape()
     primary: str | None = None
+    arms: dict[str, ArmShape] = {}
+    repeats: Annotated[int, Field(ge=1, le=MAX_REPEATS)] = 1
+
+    @field_validator("arms")
+    @classmethod
+    def _arm_names(cls, arms: dict[str, ArmShape]) -> dict[str, ArmShape]:
+        for name in arms:
+            if not ARM_NAME.fullmatch(name):
+                raise ValueError(f"{name!r} cannot name an arm: use letters, digits, underscore, dash; at most 64")
+        return arms
 
     @field_validator("name")
     @classmethod

@@ -155,7 +155,9 @@ class AgentContext:
     def environment(self) -> Mapping[str, str]:
         """Return the environment of the agent's commands."""
         session = self.session()
-        extra = {"AGENT": str(session.inside(self._files))} if self._files else {}
+        extra = {"REPEAT": str(self._spec.repeat), "SEED": str(self._spec.seed)}
+        if self._files:
+            extra["AGENT"] = str(session.inside(self._files))
         variables = case_variables(session, has_diff=self._spec.diff_digest is not None, **extra)
         return base_environment(self._spec.tables["agent"], session, self._place) | variables
 

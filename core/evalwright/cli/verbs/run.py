@@ -1,42 +1,76 @@
-"""``run``: run a suite, or finish an interrupted run."""
+"""``run``: run a suite, once per arm and repeat; or finish or extend what was run before."""
 
 from __future__ import annotations
 
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply
 from evalwright.cli.project import Project, open_project, selection_of
-from evalwright.coordinate import RunOutcome, RunRequest, Stop, resume_run, run_suite
+from evalwright.coordinate import (
+    ExperimentOutcome,
+    Extension,
+    RunOutcome,
+    RunRequest,
+    Stop,
+    check_arms,
+    resume_experiment,
+    resume_run,
+    run_experiment,
+)
 from evalwright.errors import UsageError
 from evalwright.report import text_report
+from evalwright.rundir import is_experiment
 
-__all__ = ["answer", "outcome_reply", "run_request"]
+__all__ = ["answer", "experiment_reply", "outcome_reply", "run_request"]
 
 FIXED = ("run_id", "timeout", "sandbox", "keep_workspace", "case", "tag", "split", "max_cases")
 
 
 def answer(session: Session) -> Reply:
-    """Run or resume, and return the run's summary."""
+    """Run or resume, and return the summary of the run or of the experiment."""
     project = open_project(session)
     stop = Stop()
     stop.listen()
     if session.options.resume is not None:
-        return outcome_reply(session, _resume(project, stop))
-    outcome = run_suite(run_request(project), stop=stop, observers=project.observers, warn=session.warn)
-    return outcome_reply(session, outcome)
+        return experiment_reply(session, _resume(project, stop))
+    if session.options.force:
+        raise UsageError("--force goes with --resume", hint="leave it out", key="force")
+    outcome = run_experiment(run_request(project), stop=stop, observers=project.observers, warn=session.warn)
+    return experiment_reply(session, outcome)
 
 
 def run_request(project: Project) -> RunRequest:
-    """Return what the flags ask for."""
+    """Return what the flags ask for; without ``--arm`` that is every arm of the suite."""
     options = project.session.options
+    checked = project.suite(options.suite)
     return RunRequest(
-        checked=project.suite(options.suite),
+        checked=checked,
         layout=project.layout,
         settings=project.settings,
         run_id=options.run_id,
         selection=selection_of(options),
+        arms=check_arms(checked.suite, options.arm) or list(checked.suite.arms),
+        repeats=options.repeats or checked.suite.repeats,
+        max_cost=options.max_cost,
         argv=project.session.argv,
         environment=project.session.environment,
     )
+
+
+def experiment_reply(session: Session, outcome: ExperimentOutcome) -> Reply:
+    """Return the answer for all runs that were made together."""
+    if len(outcome.runs) == 1:
+        return outcome_reply(session, outcome.runs[0])
+    for run in outcome.runs:
+        for warning in run.report.warnings:
+            session.warn(warning["code"], f"{run.report.run_id}: {warning['message']}")
+    errors = outcome.data["totals"]["harness_errors"]
+    if errors:
+        session.warn("W_PARTIAL_RUN", f"{errors} of {outcome.data['totals']['attempted']} trials ended in a harness error")
+    lines = [f"{run.report.run_id}: {run.report.counts}" for run in outcome.runs]
+    reply = Reply(data=outcome.data, text="\n".join(lines) + "\n")
+    if session.options.fail_on_fail and not all(run.report.ok for run in outcome.runs):
+        reply.exit_code = 6
+    return reply.then(f"evalwright report {outcome.id} --format json", "see the arms and what they passed")
 
 
 def outcome_reply(session: Session, outcome: RunOutcome, **extra: object) -> Reply:
@@ -56,7 +90,7 @@ def outcome_reply(session: Session, outcome: RunOutcome, **extra: object) -> Rep
     return reply.then(f"{again} --format json", "see every verdict with its reasons")
 
 
-def _resume(project: Project, stop: Stop) -> RunOutcome:
+def _resume(project: Project, stop: Stop) -> ExperimentOutcome:
     options = project.session.options
     if options.suite is not None:
         raise UsageError("--resume takes the suite from the run", hint=f"evalwright run --resume {options.resume}")
@@ -64,13 +98,35 @@ def _resume(project: Project, stop: Stop) -> RunOutcome:
         if getattr(options, name):
             flag = f"--{name.replace('_', '-')}"
             raise UsageError(f"{flag} is fixed when a run starts", hint=f"resume without {flag}, or start a new run")
+    warn, environment = project.session.warn, project.session.environment
+    if is_experiment(project.layout, options.resume):
+        return resume_experiment(
+            options.resume,
+            project.layout,
+            project.settings,
+            extension=Extension(
+                arms=options.arm,
+                repeats=options.repeats,
+                max_cost=options.max_cost,
+                force=options.force,
+                argv=project.session.argv,
+            ),
+            stop=stop,
+            observers=project.observers,
+            warn=warn,
+            environment=environment,
+        )
+    if options.arm or options.repeats:
+        raise UsageError("only an experiment can be extended", hint="give the experiment's id, not that of one of its runs")
     run = project.layout.run(options.resume)
-    return resume_run(
+    outcome = resume_run(
         run,
         project.layout,
         project.settings,
         stop=stop,
         observers=project.observers,
-        warn=project.session.warn,
-        environment=project.session.environment,
+        warn=warn,
+        environment=environment,
+        max_cost=options.max_cost,
     )
+    return ExperimentOutcome(id=run.path.name, runs=[outcome])

@@ -1,0 +1,75 @@
+"""What may still be spent: the cost of everything that ran, and of what is in flight, against the user's limit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from evalwright.canonical import is_array, is_object
+from evalwright.ledger import Event
+
+__all__ = ["Budget", "spent_in"]
+
+SPENDING = ("TRIAL_FINISHED", "TRIAL_RETRIED", "TRIAL_LATE")
+
+
+class Budget:
+    """US dollars, counted over all runs of an experiment; ``limit`` ``None`` counts only.
+
+    A trial in flight is reckoned with the highest cost that one of its arm had so far. Until an arm's first cost is known,
+    one trial of it runs at a time. So a stop overshoots the limit by one trial's cost, however many run at once.
+    """
+
+    def __init__(self, limit: float | None, spent: float = 0.0) -> None:
+        self.limit = limit
+        self.spent = spent
+        self.unknown = 0
+        self._highest: dict[str, float] = {}
+        self._flying: Counter[str] = Counter()
+
+    @property
+    def exhausted(self) -> bool:
+        """Tell whether nothing more may start."""
+        return self.limit is not None and self.spent >= self.limit
+
+    def allows(self, arm: str) -> bool:
+        """Tell whether a trial of an arm may start now, beside those in flight."""
+        if self.limit is None:
+            return True
+        if not self._flying.total():
+            return self.spent < self.limit
+        if arm not in self._highest and self._flying[arm]:
+            return False
+        reserved = sum(count * self._highest.get(name, 0.0) for name, count in self._flying.items())
+        return self.spent + reserved < self.limit
+
+    def started(self, arm: str) -> None:
+        """Note that a trial of an arm is in flight."""
+        self._flying[arm] += 1
+
+    def ended(self, arm: str) -> None:
+        """Note that it is no more."""
+        self._flying[arm] -= 1
+
+    def note(self, arm: str, usage: Mapping[str, Any] | None) -> None:
+        """Add what an attempt consumed; one that does not tell its cost is counted as unknown."""
+        cost = cost_of(usage)
+        if cost is None:
+            self.unknown += 1
+            self._highest.setdefault(arm, 0.0)
+            return
+        self.spent += cost
+        self._highest[arm] = max(cost, self._highest.get(arm, 0.0))
+
+
+def cost_of(usage: Any) -> float | None:
+    """Return the cost that a usage record names, in US dollars."""
+    cost = usage.get("cost") if is_object(usage) else None
+    return float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) and cost >= 0 else None
+
+
+def spent_in(events: Iterable[Event]) -> float:
+    """Return what the attempts of a run cost according to its ledger, in US dollars; unknown costs add nothing."""
+    usages = [event["data"].get("usage") for event in events if event["type"] in SPENDING]
+    return sum(cost_of(usage) or 0.0 for usage in usages if not is_array(usage))

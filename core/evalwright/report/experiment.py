@@ -1,0 +1,111 @@
+"""An experiment as its readers see it: arms, passes and all trials, finished or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from evalwright.ledger import Event
+from evalwright.report.totals import rates
+from evalwright.report.trials import RunRows, Trial, rows_of
+from evalwright.rundir import Layout, find_run, is_experiment
+from evalwright.rundir.experiment import Cell, ExperimentRecord
+
+__all__ = ["ExperimentView", "read_experiment", "read_subject"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentView:
+    """What is known of an experiment now. ``looks`` is how often somebody compared its arms before."""
+
+    id: str
+    suite: str
+    primary: str | None
+    alpha: float
+    cells: Sequence[Cell]
+    runs: Sequence[RunRows]
+    looks: int = 0
+    max_cost: float | None = None
+
+    @cached_property
+    def arms(self) -> list[str]:
+        """Return the names of the arms, in the order in which they were planned."""
+        return list(dict.fromkeys(cell.arm for cell in self.cells))
+
+    @property
+    def repeats(self) -> int:
+        """Return the number of passes that were planned."""
+        return max((cell.repeat for cell in self.cells), default=0)
+
+    @cached_property
+    def trials(self) -> list[Trial]:
+        """Return every finished trial, pass by pass."""
+        return [trial for run in self.runs for trial in run.trials]
+
+    @property
+    def planned(self) -> int:
+        """Return the number of trials that were planned."""
+        return sum(cell.cases for cell in self.cells)
+
+    @property
+    def finished(self) -> bool:
+        """Tell whether every planned run is finished."""
+        return len(self.runs) == len(self.cells) and all(run.finished for run in self.runs)
+
+    @property
+    def warnings(self) -> list[Mapping[str, str]]:
+        """Return what nothing vouches for."""
+        return [warning for run in self.runs for warning in run.warnings]
+
+    def of_arm(self, arm: str) -> list[Trial]:
+        """Return the trials of an arm."""
+        return [trial for trial in self.trials if trial.arm == arm]
+
+    def outcomes(self, arm: str, metric: str) -> dict[str, list[float]]:
+        """Return ``{case: values}`` of an arm, one value per repeat that has one; cases without any are left out."""
+        found: dict[str, list[float]] = {}
+        for trial in self.of_arm(arm):
+            value = trial.value(metric)
+            if value is not None:
+                found.setdefault(trial.case, []).append(value)
+        return found
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """Return the counts and rates over all trials."""
+        return rates((trial.status, trial.fault) for trial in self.trials)
+
+
+def read_experiment(layout: Layout, name: str) -> ExperimentView:
+    """Return an experiment. Raises ``RunCorrupt`` and ``LedgerDamaged``."""
+    record = ExperimentRecord(layout.experiment(name))
+    document, events = record.document, record.events()
+    cells = record.cells(events)
+    found = [layout.run(cell.run_id) for cell in cells]
+    runs = [rows_of(run) for run in found if run.run_json.is_file() or run.manifest.is_file()]
+    return ExperimentView(
+        id=record.id,
+        suite=str(document.get("suite", {}).get("suite_name", "")),
+        primary=document.get("primary"),
+        alpha=float(document.get("alpha", 0.05)),
+        cells=cells,
+        runs=runs,
+        looks=_looks(events),
+        max_cost=document.get("max_cost_usd"),
+    )
+
+
+def read_subject(layout: Layout, name: str | None, run_dir: str | None = None) -> ExperimentView:
+    """Return the experiment of that id, or a run alone as one of a single cell. Raises ``RunNotFound`` or ``UsageError``."""
+    if name is not None and run_dir is None and is_experiment(layout, name):
+        return read_experiment(layout, name)
+    run = find_run(layout, name, run_dir)
+    rows = rows_of(run)
+    cell = Cell(rows.repeat, rows.arm, rows.id, len(rows.planned))
+    return ExperimentView(id=rows.id, suite=rows.suite, primary=None, alpha=0.05, cells=[cell], runs=[rows])
+
+
+def _looks(events: Sequence[Event]) -> int:
+    return sum(event["type"] == "LOOKED" for event in events)
