@@ -73,7 +73,7 @@ def _drawn(arm: tuple[Floats, NDArray[np.int64]], cases: NDArray[np.int64], rand
     values, lengths = arm
     sizes = lengths[cases]
     repeats = (random.random((*cases.shape, values.shape[1])) * sizes[..., None]).astype(np.int64)
-    columns: NDArray[np.int64] = np.arange(values.shape[1])
+    columns = np.asarray(range(values.shape[1]), dtype=np.int64)
     real = np.less(columns, sizes[..., None])
     sums: Floats = np.where(real, values[cases[..., None], repeats], 0.0).sum(axis=-1)
     means: Floats = sums / sizes

@@ -81,10 +81,32 @@ def compare(
     if finite(min_effect, "min_effect") < 0:
         raise UsageError(f"min_effect is {min_effect}", hint="give 0 or more, in the unit of the metric")
     pairs, drawer = pair(first, second), engine or best_engine()
-    difference = mean(pairs.differences) if len(pairs) else None
-    flip_p, exact = _permutation(pairs, difference or 0.0, min_effect, drawer, flips, seed)
     resampled = bootstrap(pairs, drawer, resamples=resamples, seed=seed)
-    p, interval = _agree(resampled, flip_p, difference or 0.0, min_effect, alpha)
+    tested = _test(pairs, min_effect, drawer, flips, seed)
+    return _compared(pairs, resampled, tested, alpha, min_effect, higher_is_better, seed, drawer.name)
+
+
+def _test(pairs: Pairs, min_effect: float, engine: Engine, flips: int, seed: int) -> tuple[float, bool]:
+    """Return the sign-flip test's p value that the difference is no larger than ``min_effect``, and whether it is exact."""
+    difference = mean(pairs.differences) if len(pairs) else 0.0
+    if abs(difference) <= min_effect:
+        return 1.0, True
+    reference = math.copysign(min_effect, difference)
+    return sign_flip_p([value - reference for value in pairs.differences], engine, flips=flips, seed=seed)
+
+
+def _compared(
+    pairs: Pairs,
+    resampled: Bootstrap | None,
+    tested: tuple[float, bool],
+    alpha: float,
+    min_effect: float,
+    higher_is_better: bool,
+    seed: int,
+    engine: Literal["numpy", "python"],
+) -> Comparison:
+    difference = mean(pairs.differences) if len(pairs) else None
+    p, interval = _agree(resampled, tested[0], difference or 0.0, min_effect, alpha)
     wins, losses = _beaten(pairs, higher_is_better)
     return Comparison(
         answer=_answer(p < alpha, (difference or 0.0) > 0, higher_is_better),
@@ -94,8 +116,8 @@ def compare(
         alpha=alpha,
         min_effect=min_effect,
         equivalent=_equivalent(interval, min_effect),
-        permutation_p=flip_p,
-        permutation_exact=exact,
+        permutation_p=tested[0],
+        permutation_exact=tested[1],
         mean_first=_mean_of_cells(pairs.first),
         mean_second=_mean_of_cells(pairs.second),
         pairs=len(pairs),
@@ -107,17 +129,8 @@ def compare(
         minimum_detectable_effect=minimum_detectable_effect(pairs.error, alpha=alpha) if resampled else None,
         components=components(pairs),
         seed=seed,
-        engine=drawer.name,
+        engine=engine,
     )
-
-
-def _permutation(
-    pairs: Pairs, difference: float, min_effect: float, engine: Engine, flips: int, seed: int
-) -> tuple[float, bool]:
-    if abs(difference) <= min_effect:
-        return 1.0, True
-    reference = math.copysign(min_effect, difference)
-    return sign_flip_p([value - reference for value in pairs.differences], engine, flips=flips, seed=seed)
 
 
 def _agree(
