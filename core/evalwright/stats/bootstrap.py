@@ -27,23 +27,35 @@ class Bootstrap:
     percentiles at Phi(-t s / s*) rather than at alpha / 2: s is the standard error clustered by case, s* the
     bootstrap's, t Student's quantile for n - 1 degrees of freedom. With one repeat that is the expanded percentile interval
     of Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69 (2015), section 5.3.
+    Where that lies beyond what so few resamples tell, the ends are Student's, as those of the paired t test.
     """
 
     means: list[float]
+    difference: float
+    error: float
     ratio: float
     df: int
 
     def interval(self, confidence: float) -> Interval:
-        """Return the interval; its ends are resampled means."""
-        tail = normal_cdf(-t_quantile((1 + confidence) / 2, self.df) * self.ratio)
-        skipped = max(0, math.floor(tail * (len(self.means) + 1)) - 1)
-        return Interval(self.means[skipped], self.means[-1 - skipped], confidence)
+        """Return the interval; its ends are resampled means, or Student's."""
+        t = t_quantile((1 + confidence) / 2, self.df)
+        rank = math.floor(normal_cdf(-t * self.ratio) * (len(self.means) + 1))
+        if rank > 0:
+            return Interval(self.means[rank - 1], self.means[-rank], confidence)
+        half = t * self.error
+        return Interval(min(self.means[0], self.difference - half), max(self.means[-1], self.difference + half), confidence)
 
     def p_value(self, reference: float) -> float:
         """Return the two-sided p value of ``reference``: one minus the confidence at which the interval would just reach it."""
         below, above = bisect_right(self.means, reference), len(self.means) - bisect_left(self.means, reference)
-        tail = (min(below, above) + 1) / (len(self.means) + 1)
-        return min(1.0, 2 * t_cdf(normal_quantile(tail) / self.ratio, self.df)) if tail < 0.5 else 1.0
+        reached = min(below, above)
+        tail = (reached + 1) / (len(self.means) + 1)
+        if tail >= 0.5:
+            return 1.0
+        t = normal_quantile(tail) / self.ratio
+        if not reached:
+            t = min(t, -abs(self.difference - reference) / self.error)
+        return 2 * t_cdf(t, self.df)
 
 
 def bootstrap(pairs: Pairs, engine: Engine, *, resamples: int, seed: int) -> Bootstrap | None:
@@ -57,4 +69,4 @@ def bootstrap(pairs: Pairs, engine: Engine, *, resamples: int, seed: int) -> Boo
     # Rounded, so that resamples that give the same difference are equal whatever the order of their sums.
     digits = 12 - math.ceil(math.log10(largest))
     means = sorted(round(value, digits) for value in draw(pairs, resamples, seed))
-    return Bootstrap(means, pairs.error / error, count - 1)
+    return Bootstrap(means, mean(pairs.differences), pairs.error, pairs.error / error, count - 1)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 from evalwright.stats._engine import Engine
 
-_MOST_STEPS = 200_000
+_LISTED = 14
+_MOST_BYTES = 500_000_000
+_FINEST = 1000
 _SLACK = 1e-9
 
 
@@ -15,35 +18,64 @@ def sign_flip_p(differences: Sequence[float], engine: Engine, *, flips: int, see
     """Return the two-sided p value that the differences are symmetric about 0, and whether it is exact.
 
     Fisher, "The design of experiments" (1935), section 21: of all ways to give the differences signs, the share whose sum is
-    as far from 0 as the one seen. Ways are counted, not listed: sums that are equal go together, so passes and fails are exact
-    for hundreds of cases, and any metric for 14 differences. Beyond that ``flips`` are drawn at random, and the one seen
-    counts with them, (b + 1) / (m + 1): Phipson and Smyth, "Permutation p-values should never be zero", Statistical
-    Applications in Genetics and Molecular Biology 9 (2010). Differences of 0 carry no sign.
+    as far from 0 as the one seen. Up to 14 differences all ways are listed. More are counted exactly, hundreds or a
+    thousand of them, if all are multiples of one unit, as those of passes and fails are; with one repeat that is McNemar's
+    exact test. Beyond that ``flips`` are drawn at random, and the one seen counts with them, (b + 1) / (m + 1): Phipson and
+    Smyth, "Permutation p-values should never be zero", Statistical Applications in Genetics and Molecular Biology 9 (2010).
+    Differences of 0 carry no sign.
     """
     largest = max(map(abs, differences), default=0.0)
-    sizes = [abs(difference) for difference in differences if abs(difference) > _SLACK * largest]
-    if not sizes:
+    signed = [difference / largest for difference in differences if abs(difference) > _SLACK * largest]
+    if not signed:
         return 1.0, True
-    slack = _SLACK * largest * len(sizes)
-    threshold = abs(sum(differences)) - slack
-    counts = _count_sums([round(size / largest, 12) for size in sizes])
-    if counts is not None:
-        extreme = sum(count for total, count in counts.items() if abs(total) * largest >= threshold)
-        return extreme / 2 ** len(sizes), True
-    sums = engine.flip_signs(sizes, flips, seed)
+    if len(signed) <= _LISTED:
+        return _listed(signed), True
+    units = _in_units(signed)
+    if units is not None and len(units) ** 2 * sum(map(abs, units)) < 8 * _MOST_BYTES:
+        return _counted(units), True
+    sums = engine.flip_signs([abs(value) for value in signed], flips, seed)
+    threshold = _threshold(signed)
     return (sum(abs(total) >= threshold for total in sums) + 1) / (flips + 1), False
 
 
-def _count_sums(sizes: Sequence[float]) -> Counter[float] | None:
-    """Return how many choices of signs give each sum; null if there are too many sums to go through."""
-    counts, steps = Counter({0.0: 1}), 0
+def _listed(signed: Sequence[float]) -> float:
+    sums = [0.0]
+    for value in signed:
+        sums = [total + value for total in sums] + [total - value for total in sums]
+    threshold = _threshold(signed)
+    return sum(abs(total) >= threshold for total in sums) / len(sums)
+
+
+def _threshold(signed: Sequence[float]) -> float:
+    """Return how far from 0 the sum seen is, less what rounding may have added."""
+    return abs(math.fsum(signed)) - _SLACK * len(signed)
+
+
+def _in_units(signed: Sequence[float]) -> list[int] | None:
+    """Return the values as multiples of their greatest common unit, or null if they have none of a sensible size."""
+    shares = {value: Fraction(value).limit_denominator(_FINEST) for value in set(signed)}
+    unit = math.lcm(*(share.denominator for share in shares.values()))
+    if unit > _FINEST**2 or any(abs(value - share) > _SLACK for value, share in shares.items()):
+        return None
+    return [int(shares[value] * unit) for value in signed]
+
+
+def _counted(units: Sequence[int]) -> float:
+    """Return the exact share by counting, for every sum of some of the sizes, the choices that have it.
+
+    The counts are the coefficients of the product of (1 + x^size), held as one integer with a field of ``width`` bytes for
+    each: to multiply is to shift and add. Choosing the positive sizes decides the sum of signs, 2 s - total.
+    """
+    sizes = [abs(unit) for unit in units]
+    total, seen, width = sum(sizes), abs(sum(units)), len(units) // 8 + 1
+    product = 1
     for size in sizes:
-        steps += len(counts)
-        if steps > _MOST_STEPS:
-            return None
-        grown = Counter[float]()
-        for total, count in counts.items():
-            grown[round(total + size, 9)] += count
-            grown[round(total - size, 9)] += count
-        counts = grown
-    return counts
+        product += product << (8 * width * size)
+    fields = product.to_bytes(width * (total + 1), "little")
+    extreme: int = sum(
+        int.from_bytes(fields[width * chosen : width * (chosen + 1)], "little")
+        for chosen in range(total + 1)
+        if abs(2 * chosen - total) >= seen
+    )
+    ways: int = 1 << len(units)
+    return extreme / ways
