@@ -12,7 +12,8 @@ CONTRACT_VERSION = 1
 class Flag(NamedTuple):
     """One flag.
 
-    ``kind`` is ``flag`` (no value), ``text``, ``count`` (1 or more), ``seconds``, ``usd`` or ``list`` (repeatable text).
+    ``kind`` is ``flag`` (no value), ``text``, ``count`` (1 or more), ``seconds``, ``usd``, ``number`` (0 or more),
+    ``fraction`` (between 0 and 1) or ``list`` (repeatable text).
     """
 
     name: str
@@ -57,6 +58,10 @@ SLOTS = Flag("--slots", "count", "trials in flight in a queue with workers of it
 ARM = Flag("--arm", "list", "only this arm of the suite (repeatable; default: all of them)", metavar="NAME")
 REPEATS = Flag("--repeats", "count", "how often every arm passes over the suite (default: the suite's, or 1)", metavar="N")
 MAX_COST = Flag("--max-cost", "usd", "stop, resumable, when so much was spent by all runs together", metavar="USD")
+METRIC = Flag(
+    "--metric", "text", "pass_rate, score, cost, duration, a scorer's id, or ID.NAME for one of its metrics", metavar="NAME"
+)
+ALPHA = Flag("--alpha", "fraction", "chance of a false alarm that you accept (default: the experiment's, 0.05)", metavar="P")
 QUEUE = Flag("--queue", "text", "queue that carries the trials", metavar="NAME")
 TTL = Flag("--reservation-ttl", "count", "seconds after which other hosts may take over a silent run", metavar="S")
 
@@ -82,6 +87,8 @@ VERBS: dict[str, Verb] = {
             ARM,
             REPEATS,
             MAX_COST,
+            Flag("--gate", "list", "exit 6 unless METRIC>=NUMBER (<=, >, <, ==) or no-regression holds", metavar="GATE"),
+            Flag("--baseline", "text", "for no-regression: a run, an experiment of one arm, or ID:ARM", metavar="RUN"),
             Flag("--resume", "text", "finish a run or an experiment; --arm and --repeats extend it", metavar="RUN"),
             Flag("--force", "flag", "with --resume: go on although versions of plugins changed"),
             QUEUE,
@@ -105,6 +112,21 @@ VERBS: dict[str, Verb] = {
             *PAGING,
         ),
         (0, 1, 3),
+    ),
+    "compare": Verb(
+        "say whether one arm is better than another: an experiment's arms, or two of ID and ID:ARM",
+        ("A", "B?"),
+        (
+            Flag("--arm", "list", "with one experiment: these arms, the first being the baseline (repeatable)", metavar="NAME"),
+            METRIC,
+            ALPHA,
+            Flag("--min-effect", "number", "the least difference that matters, in the metric's unit", metavar="D"),
+        ),
+    ),
+    "band": Verb(
+        "say how much the repeats of each arm differ: band, flaky cases, what any or all of them reach",
+        ("EXPERIMENT",),
+        (METRIC, Flag("--items", "text", "what is hit or missed: pass, or the name of a score with hits", metavar="NAME")),
     ),
     "explain": Verb("show one trial hop by hop: times, plugins, digests", ("RUN", "CASE"), (RUN_DIR,)),
     "verify": Verb("check ledger, seals and digests of a run", ("RUN?",), (RUN_DIR,)),
@@ -325,6 +347,7 @@ CODES: dict[str, dict[str, Any]] = {
     "W_NOTHING_TO_REPLAY": _code("warning", None, "replay", None),
     "W_OUTPUT_TRUNCATED": _code("warning", None, "run", None),
     "W_PATH_UNREADABLE": _code("warning", None, "run", None),
+    "W_SUITE_DIFFERS": _code("warning", None, "compare", None),
     "W_PLUGIN_DRIFT": _code("warning", None, "run", None),
     "W_PARTIAL_RUN": _code("warning", None, "run report", None),
     "W_RESERVATION_RECLAIMED": _code("warning", None, "run", None),

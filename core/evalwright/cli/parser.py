@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -133,14 +134,25 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _usd(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be an amount of US dollars above 0 (got {text})")
-    return value
+def _real(what: str, low: float, high: float, *, closed: bool = False) -> Callable[[str], float]:
+    """Return a reader of numbers above ``low`` (or equal to it if ``closed``) and below ``high``."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (low < value < high or (closed and value == low)):
+            raise argparse.ArgumentTypeError(f"must be {what} (got {text})")
+        return value
+
+    return read
 
 
-KINDS: dict[str, Callable[[str], Any]] = {"count": _count, "seconds": _seconds, "usd": _usd}
+KINDS: dict[str, Callable[[str], Any]] = {
+    "count": _count,
+    "seconds": _seconds,
+    "usd": _real("an amount of US dollars above 0", 0, math.inf),
+    "number": _real("a number of at least 0", 0, math.inf, closed=True),
+    "fraction": _real("a number between 0 and 1", 0, 1),
+}

@@ -3,6 +3,7 @@
 from evalwright.coordinate.extend import Extension, resume_experiment
 from evalwright.coordinate.inputs import Inputs
 from evalwright.coordinate.lease import Lease, lease_state
+from evalwright.coordinate.looks import take_look
 from evalwright.coordinate.plan import Plan, make_plan
 from evalwright.coordinate.recover import recover
 from evalwright.coordinate.request import RunRequest, Selection, check_arms, select_cases
@@ -33,4 +34,5 @@ __all__ = [
     "run_suite",
     "select_cases",
     "state_of",
+    "take_look",
 ]

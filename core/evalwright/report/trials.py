@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from evalwright.canonical import is_object
@@ -68,7 +68,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRows:
-    """The finished trials of one run. ``planned`` are the ids of all its cases; ``warnings`` what nothing vouches for."""
+    """The finished trials of one run. ``planned`` are the ids of all its cases, ``inputs`` the digests of what these say.
+
+    ``warnings`` tell what nothing vouches for.
+    """
 
     run: RunDirectory
     suite: str
@@ -77,6 +80,7 @@ class RunRows:
     finished: bool
     planned: Sequence[str]
     trials: Sequence[Trial]
+    inputs: Mapping[str, str] = field(default_factory=dict[str, str])
     warnings: Sequence[Mapping[str, str]] = ()
 
     @property
@@ -108,6 +112,7 @@ def rows_of(run: RunDirectory, *, arm: str | None = None) -> RunRows:
         repeat=place["repeat"],
         finished=True,
         planned=[case.id for case in report.cases],
+        inputs={entry["id"]: entry["input_hash"] for entry in read_object(run.manifest)["cases"] if "input_hash" in entry},
         trials=trials,
         warnings=report.warnings,
     )
@@ -116,7 +121,7 @@ def rows_of(run: RunDirectory, *, arm: str | None = None) -> RunRows:
 def _unfinished(run: RunDirectory, record: Mapping[str, Any], place: Mapping[str, Any]) -> RunRows:
     try:
         identity = record["suite_identity"]
-        planned, suite = [str(case_id) for case_id, _ in identity["cases"]], str(identity["suite_name"])
+        inputs, suite = {str(case_id): str(digest) for case_id, digest in identity["cases"]}, str(identity["suite_name"])
     except (KeyError, TypeError, ValueError) as error:
         raise RunCorrupt(f"{run.run_json} does not say what the run measures", hint="restore it from a copy") from error
     events = read_events(run.ledger) if run.ledger.is_file() else []
@@ -126,7 +131,14 @@ def _unfinished(run: RunDirectory, record: Mapping[str, Any], place: Mapping[str
         score = read_object(run.case(case_id) / "score.json")
         trials.append(_trial(run, place, case_id, score["status"], score.get("fault"), score["scores"]))
     return RunRows(
-        run=run, suite=suite, arm=place["arm"], repeat=place["repeat"], finished=False, planned=planned, trials=trials
+        run=run,
+        suite=suite,
+        arm=place["arm"],
+        repeat=place["repeat"],
+        finished=False,
+        planned=list(inputs),
+        trials=trials,
+        inputs=inputs,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply
+from evalwright.cli.gating import Gates
 from evalwright.cli.project import Project, open_project, selection_of
 from evalwright.coordinate import (
     ExperimentOutcome,
@@ -15,9 +16,12 @@ from evalwright.coordinate import (
     resume_experiment,
     resume_run,
     run_experiment,
+    take_look,
 )
 from evalwright.errors import UsageError
-from evalwright.report import text_report
+from evalwright.report import ExperimentView, read_subject, text_report
+from evalwright.report.comparison import ArmComparison, compare_arms
+from evalwright.report.comparison_text import headline_of
 from evalwright.rundir import is_experiment
 
 __all__ = ["answer", "experiment_reply", "outcome_reply", "run_request"]
@@ -28,14 +32,20 @@ FIXED = ("run_id", "timeout", "sandbox", "keep_workspace", "case", "tag", "split
 def answer(session: Session) -> Reply:
     """Run or resume, and return the summary of the run or of the experiment."""
     project = open_project(session)
+    gates = Gates.read(project.layout, session.options)
     stop = Stop()
     stop.listen()
     if session.options.resume is not None:
-        return experiment_reply(session, _resume(project, stop))
-    if session.options.force:
-        raise UsageError("--force goes with --resume", hint="leave it out", key="force")
-    outcome = run_experiment(run_request(project), stop=stop, observers=project.observers, warn=session.warn)
-    return experiment_reply(session, outcome)
+        outcome = _resume(project, stop)
+    else:
+        if session.options.force:
+            raise UsageError("--force goes with --resume", hint="leave it out", key="force")
+        outcome = run_experiment(run_request(project), stop=stop, observers=project.observers, warn=session.warn)
+    if len(outcome.runs) == 1 and not gates.gates:
+        return outcome_reply(session, outcome.runs[0])
+    view = read_subject(project.layout, outcome.id)
+    reply = outcome_reply(session, outcome.runs[0]) if len(outcome.runs) == 1 else experiment_reply(session, outcome, view)
+    return gates.decide(view, reply)
 
 
 def run_request(project: Project) -> RunRequest:
@@ -56,21 +66,30 @@ def run_request(project: Project) -> RunRequest:
     )
 
 
-def experiment_reply(session: Session, outcome: ExperimentOutcome) -> Reply:
+def experiment_reply(session: Session, outcome: ExperimentOutcome, view: ExperimentView) -> Reply:
     """Return the answer for all runs that were made together."""
-    if len(outcome.runs) == 1:
-        return outcome_reply(session, outcome.runs[0])
     for run in outcome.runs:
         for warning in run.report.warnings:
             session.warn(warning["code"], f"{run.report.run_id}: {warning['message']}")
     errors = outcome.data["totals"]["harness_errors"]
     if errors:
         session.warn("W_PARTIAL_RUN", f"{errors} of {outcome.data['totals']['attempted']} trials ended in a harness error")
+    comparisons = _compared(session, view)
     lines = [f"{run.report.run_id}: {run.report.counts}" for run in outcome.runs]
-    reply = Reply(data=outcome.data, text="\n".join(lines) + "\n")
+    lines += [headline_of(comparison) for comparison in comparisons]
+    data = outcome.data | {"comparisons": [comparison.as_json() for comparison in comparisons]}
+    reply = Reply(data=data, text="\n".join(lines) + "\n")
     if session.options.fail_on_fail and not all(run.report.ok for run in outcome.runs):
         reply.exit_code = 6
     return reply.then(f"evalwright report {outcome.id} --format json", "see the arms and what they passed")
+
+
+def _compared(session: Session, view: ExperimentView) -> list[ArmComparison]:
+    """Return every arm against the first; that is a look at the data, and on record as one."""
+    if len(view.arms) < 2:
+        return []
+    look = take_look(open_project(session).layout, view, view.primary or "pass_rate")
+    return compare_arms(view, look=look)
 
 
 def outcome_reply(session: Session, outcome: RunOutcome, **extra: object) -> Reply:

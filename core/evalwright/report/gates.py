@@ -1,0 +1,152 @@
+"""Gates: may this change ship? A bound on a metric, or no regression against a baseline."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from evalwright.errors import UsageError
+from evalwright.report.comparison import Side, compare_sides
+from evalwright.report.comparison_text import headline_of, shown
+from evalwright.report.trials import Trial
+
+__all__ = ["Gate", "GateResult", "check_gates", "parse_gate"]
+
+BOUND = re.compile(r"([A-Za-z0-9._-]+)(>=|<=|==|>|<)([-+0-9.eE]+)", re.ASCII)
+NO_REGRESSION = "no-regression"
+CLOSE = 1e-9
+COUNTS = ("harness_errors", "agent_faults", "unscored")
+RESOURCES = ("cost", "total_cost", "duration")
+Verdict = Literal["pass", "fail", "undecided"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """One condition: ``metric`` ``operator`` ``bound``, or ``no-regression`` with the two others empty."""
+
+    text: str
+    metric: str
+    operator: str = ""
+    bound: float = 0.0
+
+    def holds(self, value: float) -> bool:
+        """Tell whether a value meets the bound."""
+        if self.operator == "==":
+            return math.isclose(value, self.bound, rel_tol=CLOSE, abs_tol=CLOSE)
+        above = self.operator.startswith(">")
+        beyond = value > self.bound if above else value < self.bound
+        return beyond or (self.operator.endswith("=") and math.isclose(value, self.bound, rel_tol=CLOSE, abs_tol=CLOSE))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateResult:
+    """What a gate says of one arm. ``undecided`` means that only faults of the harness, or unknown values, kept it open."""
+
+    gate: str
+    arm: str
+    verdict: Verdict
+    value: float | None
+    why: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the record as ``run`` shows it."""
+        return {"gate": self.gate, "arm": self.arm, "verdict": self.verdict, "value": self.value, "why": self.why}
+
+
+def parse_gate(text: str) -> Gate:
+    """Return a gate from ``METRIC>=NUMBER`` (also ``<=``, ``>``, ``<``, ``==``) or ``no-regression``. Raises ``UsageError``."""
+    if text == NO_REGRESSION:
+        return Gate(text=text, metric=text)
+    found = BOUND.fullmatch(text.replace(" ", ""))
+    try:
+        bound = float(found[3]) if found else math.nan
+    except ValueError:
+        bound = math.nan
+    if found is None or not math.isfinite(bound):
+        raise UsageError(
+            f"{text!r} is no gate", hint="write METRIC>=NUMBER (or <=, >, <, ==), such as 'pass_rate>=0.8'; or no-regression"
+        )
+    return Gate(text=text, metric=found[1], operator=found[2], bound=bound)
+
+
+def check_gates(
+    gates: Sequence[Gate], sides: Sequence[Side], baseline: Side | None, *, alpha: float, look: int | None = None
+) -> list[GateResult]:
+    """Return what every gate says of every arm.
+
+    Raises ``UsageError`` for ``no-regression`` without a baseline, and for a metric that no trial has.
+    """
+    results: list[GateResult] = []
+    for gate in gates:
+        if gate.metric == NO_REGRESSION:
+            if baseline is None:
+                raise UsageError("no-regression needs something to be held against", hint="name it: --baseline RUN")
+            results += [_regression(gate, side, baseline, alpha, look) for side in sides]
+        else:
+            results += [_bound(gate, side) for side in sides]
+    return results
+
+
+def _regression(gate: Gate, side: Side, baseline: Side, alpha: float, look: int | None) -> GateResult:
+    (found,) = compare_sides(baseline, [side], metric="pass_rate", alpha=alpha, look=look)
+    verdict: Verdict = "fail" if found.answer == "worse" else "pass"
+    if not found.result.pairs:
+        verdict = "undecided"
+    return GateResult(gate=gate.text, arm=side.name, verdict=verdict, value=found.result.difference, why=headline_of(found))
+
+
+def _bound(gate: Gate, side: Side) -> GateResult:
+    low, value, high, why = _range(gate.metric, side.trials)
+    if low is None or high is None or value is None:
+        return GateResult(gate=gate.text, arm=side.name, verdict="undecided", value=value, why=why)
+    verdict: Verdict = "undecided"
+    if gate.holds(low) == gate.holds(high) == gate.holds(value):
+        verdict = "pass" if gate.holds(value) else "fail"
+    said = f"{gate.metric} is {shown(value)}"
+    if verdict == "undecided":
+        said += f", and {why} leave it anywhere from {shown(low)} to {shown(high)}"
+    return GateResult(gate=gate.text, arm=side.name, verdict=verdict, value=value, why=said)
+
+
+Range = tuple[float | None, float | None, float | None, str]
+
+
+def _range(metric: str, trials: Sequence[Trial]) -> Range:
+    """Return the least value that a metric can have, its value, and the greatest, with what leaves it open."""
+    if metric in COUNTS:
+        count = float(_count(metric, trials))
+        return count, count, count, ""
+    values = [value for trial in trials if (value := trial.value("cost" if metric == "total_cost" else metric)) is not None]
+    if metric in RESOURCES:
+        return _resource(metric, values, len(trials))
+    lost = _count("harness_errors", trials)
+    why = f"{lost} faults of the harness"
+    if not values:
+        if not lost:
+            raise UsageError(f"no trial has the metric {metric}", hint="see: evalwright report --format json", key="gate")
+        return None, None, None, why
+    value = sum(values) / len(values)
+    if "." in metric:
+        return (value, value, value, "") if not lost else (None, value, None, f"{why} leave it open")
+    all_of_them = len(values) + lost
+    return sum(values) / all_of_them, value, (sum(values) + lost) / all_of_them, why
+
+
+def _resource(metric: str, values: Sequence[float], count: int) -> Range:
+    """Return the range of a sum or mean of which some terms may be unknown: they are at least 0, and at most anything."""
+    unknown = count - len(values)
+    why = f"{unknown} of {count} trials did not tell"
+    divisor = count if metric != "total_cost" else 1
+    if not count:
+        return None, None, None, "there are no trials"
+    known = sum(values) / divisor
+    return known, known, math.inf if unknown else known, why
+
+
+def _count(name: str, trials: Sequence[Trial]) -> int:
+    if name == "unscored":
+        return sum(trial.status == "unscored" for trial in trials)
+    return sum(trial.status == "error" and (trial.fault == "agent") == (name == "agent_faults") for trial in trials)
