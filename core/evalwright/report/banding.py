@@ -131,8 +131,8 @@ def _value(trials: Sequence[Trial], metric: str) -> float | None:
     values = [value for trial in trials if (value := trial.value(numerator)) is not None]
     if not ratio:
         return sum(values) / len(values) if values else None
-    total = sum(value for trial in trials if (value := trial.value(denominator)) is not None)
-    return sum(values) / total if total else None
+    parts = [value for trial in trials if (value := trial.value(denominator)) is not None]
+    return sum(values) / sum(parts) if sum(parts) else None
 
 
 def _change(hits: Mapping[str, Sequence[bool]], number: int) -> McNemar:

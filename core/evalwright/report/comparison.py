@@ -166,7 +166,7 @@ def compare_sides(
     allowed = alpha if look in (None, 1) else look_alpha(alpha, look)
     before = first.outcomes(metric)
     for side in (first, *others):
-        if side.trials and not side.outcomes(metric):
+        if any(trial.counts for trial in side.trials) and not side.outcomes(metric):
             raise UsageError(f"no trial of {side.name} has the metric {metric}", hint=_known_metrics(side), key="metric")
     results = {other.name: _compared(first, before, other, metric, allowed, min_effect) for other in others}
     adjusted = holm({name: result.p for name, (result, _) in results.items()})

@@ -95,7 +95,10 @@ def _regression(gate: Gate, side: Side, baseline: Side, alpha: float, look: int 
     verdict: Verdict = "fail" if found.answer == "worse" else "pass"
     if not found.result.pairs:
         verdict = "undecided"
-    return GateResult(gate=gate.text, arm=side.name, verdict=verdict, value=found.result.difference, why=headline_of(found))
+    seen, why = found.result.minimum_detectable_effect, headline_of(found)
+    if verdict == "pass" and seen is not None:
+        why += f" A drop of {shown(seen)} would have been seen with 80 % power."
+    return GateResult(gate=gate.text, arm=side.name, verdict=verdict, value=found.result.difference, why=why)
 
 
 def _bound(gate: Gate, side: Side) -> GateResult:
@@ -140,8 +143,8 @@ def _resource(metric: str, values: Sequence[float], count: int) -> Range:
     unknown = count - len(values)
     why = f"{unknown} of {count} trials did not tell"
     divisor = count if metric != "total_cost" else 1
-    if not count:
-        return None, None, None, "there are no trials"
+    if not values:
+        return None, None, None, why if count else "there are no trials"
     known = sum(values) / divisor
     return known, known, math.inf if unknown else known, why
 
