@@ -37,7 +37,7 @@ def board() -> dict[str, dict[str, FindingCounts]]:
         (FindingCounts(0, 0, 0), FindingScores(1, 1, 1)),
         (FindingCounts(3, 0, 0), FindingScores(0, 1, 0)),
         (FindingCounts(0, 3, 0), FindingScores(0, 0, 0)),
-        (FindingCounts(4, 2, 1), FindingScores(0.25, 0.5, pytest.approx(1 / 3))),
+        (FindingCounts(4, 2, 1), FindingScores(0.25, 0.5, 2 * 0.25 * 0.5 / 0.75)),
     ],
 )
 def test_findings_score_by_what_was_posted_and_what_is_gold(counts: FindingCounts, expected: FindingScores) -> None:
