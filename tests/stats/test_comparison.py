@@ -79,7 +79,7 @@ def test_a_constant_shift_needs_no_interval_to_be_found() -> None:
     assert (result.answer, result.interval, result.p) == ("better", None, 2 / 2**20)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(arms, arms, st.sampled_from([0.0, 0.1]), st.sampled_from([0.01, 0.05, 0.3]), st.integers(0, 5))
 def test_answer_p_value_and_interval_never_contradict_each_other(
     first: Outcomes, second: Outcomes, min_effect: float, alpha: float, seed: int
