@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tests.bench import floors
+from tests.bench import floors, resampling
 
 from evalwright.interfaces import Command, Deadline, SandboxRequest
 from evalwright.processes import Supervisor
@@ -215,6 +215,14 @@ def workspace_large() -> dict[str, Row]:
     return floors.workspaces(files=3, file_bytes=200_000_000, rounds=ROUNDS, strategies=("copy",))
 
 
+def bootstrap() -> dict[str, Row]:
+    """Return the CPU (ms) of a paired hierarchical bootstrap of 2,000 resamples of 10,000 cases x 5 repeats in two arms.
+
+    The floor draws every case and repeat by index, with numpy.
+    """
+    return resampling.bootstraps(cases=10_000, repeats=5, resamples=2000, rounds=ROUNDS)
+
+
 STARTS: Mapping[str, Sequence[str]] = {"--version": ["--version"], "--help": ["--help"], "capabilities": ["capabilities"]}
 ROWS: Mapping[str, Callable[[], dict[str, Row]]] = {
     "start": start,
@@ -225,6 +233,7 @@ ROWS: Mapping[str, Callable[[], dict[str, Row]]] = {
     "vm": vm,
     "workspace-many": workspace_many,
     "workspace-large": workspace_large,
+    "bootstrap": bootstrap,
 }
 
 

@@ -22,12 +22,12 @@ class Bootstrap:
     and their application", 1997, 3.8). Of 100 cases and more the repeats are drawn together: given the cases, the sum over
     their repeats has a known mean and variance, and is normal by the central limit theorem.
 
-    Plain percentiles are too narrow by the factor (n - 1) / n of the variance and for want of Student's tails, and with repeats
-    too wide, since the spread over cases already holds that of the repeats. Both are put right at once by reading the
-    percentiles at Phi(-t s / s*) rather than at alpha / 2: s is the standard error clustered by case, s* the
-    bootstrap's, t Student's quantile for n - 1 degrees of freedom. With one repeat that is the expanded percentile interval
-    of Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69 (2015), section 5.3.
-    Where that lies beyond what so few resamples tell, the ends are Student's, as those of the paired t test.
+    Plain percentiles are too narrow by the factor (n - 1) / n of the variance and for want of Student's tails (Hesterberg,
+    "What teachers should know about the bootstrap", The American Statistician 69, 2015, 5.3). With repeats they are also too
+    wide, since the spread over cases already holds that of the repeats (Davison and Hinkley, the same place). Both are put
+    right: resampled differences are stretched about the one seen by ``ratio``, the standard error clustered by case over the
+    bootstrap's, and percentiles are read at Phi(-t) rather than at alpha / 2, with Student's t of n - 1 degrees of freedom.
+    Where that lies beyond what so few resamples tell, the ends are those of the paired t test, if they are wider.
     """
 
     means: list[float]
@@ -37,25 +37,20 @@ class Bootstrap:
     df: int
 
     def interval(self, confidence: float) -> Interval:
-        """Return the interval; its ends are resampled means, or Student's."""
+        """Return the interval, which holds the difference seen."""
         t = t_quantile((1 + confidence) / 2, self.df)
-        rank = math.floor(normal_cdf(-t * self.ratio) * (len(self.means) + 1))
-        if rank > 0:
-            return Interval(self.means[rank - 1], self.means[-rank], confidence)
-        half = t * self.error
-        return Interval(min(self.means[0], self.difference - half), max(self.means[-1], self.difference + half), confidence)
+        rank = max(1, tail := math.floor(normal_cdf(-t) * (len(self.means) + 1)))
+        half = 0.0 if tail else t * self.error
+        low, high = (self.difference + (self.means[end] - self.difference) * self.ratio for end in (rank - 1, -rank))
+        return Interval(min(low, self.difference - half), max(high, self.difference + half), confidence)
 
     def p_value(self, reference: float) -> float:
         """Return the two-sided p value of ``reference``: one minus the confidence at which the interval would just reach it."""
-        below, above = bisect_right(self.means, reference), len(self.means) - bisect_left(self.means, reference)
-        reached = min(below, above)
-        tail = (reached + 1) / (len(self.means) + 1)
-        if tail >= 0.5:
-            return 1.0
-        t = normal_quantile(tail) / self.ratio
-        if not reached:
-            t = min(t, -abs(self.difference - reference) / self.error)
-        return 2 * t_cdf(t, self.df)
+        distance = reference - self.difference
+        place = self.difference + distance / self.ratio
+        reached = bisect_right(self.means, place) if distance < 0 else len(self.means) - bisect_left(self.means, place)
+        t = normal_quantile(min(0.5, (reached + 1) / (len(self.means) + 1)))
+        return 2 * t_cdf(t if reached else min(t, -abs(distance) / self.error), self.df)
 
 
 def bootstrap(pairs: Pairs, engine: Engine, *, resamples: int, seed: int) -> Bootstrap | None:
@@ -64,9 +59,6 @@ def bootstrap(pairs: Pairs, engine: Engine, *, resamples: int, seed: int) -> Boo
         return None
     count = len(pairs)
     draw = engine.resample_cells if count < _MANY_CASES else engine.resample_moments
-    largest = max(map(abs, pairs.differences))
     error = math.sqrt((pairs.error**2 * (count - 1) + mean(pairs.within)) / count)
-    # Rounded, so that resamples that give the same difference are equal whatever the order of their sums.
-    digits = 12 - math.ceil(math.log10(largest))
-    means = sorted(round(value, digits) for value in draw(pairs, resamples, seed))
+    means = sorted(draw(pairs, resamples, seed))
     return Bootstrap(means, mean(pairs.differences), pairs.error, pairs.error / error, count - 1)

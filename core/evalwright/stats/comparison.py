@@ -27,7 +27,8 @@ class Comparison:
     ``answer`` follows from ``p`` and ``alpha`` alone, and ``interval`` (at 1 - alpha) agrees with it: it lies wholly beyond
     ``min_effect``, on the side of the answer, exactly when the answer is not ``no-evidence``.
     ``p`` is the larger of the sign-flip test's (``permutation_p``, exact if ``permutation_exact``) and the interval's own.
-    ``equivalent`` says that the whole interval lies within ``min_effect`` either way; null without one.
+    ``equivalent`` says that the whole interval lies within ``min_effect`` either way (two one-sided tests, Schuirmann 1987, at
+    half of alpha each); null without one.
     ``difference`` and the means are null without pairs; ``interval`` and ``minimum_detectable_effect`` (at 80 % power) below
     two pairs and where all differences are equal; ``components`` without repeats in both arms.
     ``only_first`` and ``only_second`` are cases lost for want of the other half. ``engine`` says what drew random numbers.

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from evalwright.errors import UsageError
 
+_LARGEST = 1e150
 Outcomes: TypeAlias = Mapping[str, Sequence[float]]
 """Case id -> the values of one metric, one for each repeat that counts.
 
@@ -36,10 +37,10 @@ def scored(outcomes: Outcomes) -> dict[str, Sequence[float]]:
 
 
 def finite(value: float, where: str) -> float:
-    """Return ``value``. Raises ``UsageError``, naming ``where``, unless it is finite."""
-    if not math.isfinite(value):
+    """Return ``value``. Raises ``UsageError``, naming ``where``, unless it is finite and small enough to be squared."""
+    if not -_LARGEST <= value <= _LARGEST:
         raise UsageError(
-            f"{where} has the value {value}", hint="leave a value that is unknown out; statistics take finite numbers"
+            f"{where} has the value {value}", hint=f"leave out what is unknown; statistics take numbers up to {_LARGEST:g}"
         )
     return value
 
