@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeGuard
 
 from evalwright.interfaces import JsonLinesReader, TranscriptParser
 from evalwright.model import Transcript, Usage
-from evalwright.model.usage import as_amount, as_count, exact_sum
+from evalwright.model.usage import as_amount, as_count
 
 __all__ = ["StreamJsonParser", "StreamJsonReader"]
 
@@ -70,7 +69,7 @@ class StreamJsonReader(JsonLinesReader):
         if not self._events:
             return Transcript()
         parts = self._finished + ([self._unfinished()] if self._messages or not self._finished else [])
-        usage = replace(_sum(parts), tool_calls=len(self._calls), tool_errors=len(self._errors))
+        usage = replace(Usage.total_of(parts), tool_calls=len(self._calls), tool_errors=len(self._errors))
         model = next(iter(self._models)) if len(self._models) == 1 else None
         return Transcript(usage=replace(usage, model=model), model=model, final_text=self._text)
 
@@ -106,7 +105,7 @@ class StreamJsonReader(JsonLinesReader):
         """Return the sum of the messages since the last result."""
         if not self._messages:
             return Usage()
-        return replace(_sum(list(self._messages.values())), turns=len(self._turns))
+        return replace(Usage.total_of(list(self._messages.values())), turns=len(self._turns))
 
     def _repeated(self, identifier: Any) -> bool:
         if not isinstance(identifier, str):
@@ -124,21 +123,13 @@ def _result_tokens(record: Record) -> Usage:
     """Return the tokens of a result: those of all its models, which its cost belongs to, else its own totals."""
     models = _object(record.get("modelUsage")).values()
     if models:
-        return _sum([_tokens(_object(model), MODEL_KEYS) for model in models])
+        return Usage.total_of([_tokens(_object(model), MODEL_KEYS) for model in models])
     usage = record.get("usage")
     return _tokens(_object(usage), MESSAGE_KEYS) if usage else _tokens(record, RESULT_KEYS)
 
 
 def _tokens(record: Record, keys: Iterable[str]) -> Usage:
     return Usage.from_json({name: as_count(record.get(key)) for name, key in zip(TOKENS, keys, strict=True)})
-
-
-def _sum(parts: list[Usage]) -> Usage:
-    """Return the sum of each field; one that a part does not know is unknown."""
-    costs = [part.cost for part in parts]
-    known = [cost for cost in costs if cost is not None]
-    counts = {name: exact_sum(getattr(part, name) for part in parts) for name in (*TOKENS, "turns")}
-    return Usage.from_json({**counts, "cost": math.fsum(known) if len(known) == len(costs) else None})
 
 
 def _object(value: Any) -> Record:

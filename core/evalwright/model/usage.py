@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -60,6 +60,15 @@ class Usage:
     def from_json(record: Mapping[str, Any]) -> Usage:
         """Read a record written by :meth:`as_json`; other keys are left out."""
         return Usage(**{field.name: record.get(field.name) for field in fields(Usage)})
+
+    @staticmethod
+    def total_of(parts: Sequence[Usage]) -> Usage:
+        """Return the sum of each field; one that a part does not know is unknown. The model is kept where all have the same."""
+        counts = {name: exact_sum(getattr(part, name) for part in parts) for name in COUNTS}
+        costs = Total.over(part.cost for part in parts)
+        models = {part.model for part in parts}
+        cost = costs.value if costs.known == costs.of else None
+        return Usage.from_json({**counts, "cost": cost, "model": models.pop() if len(models) == 1 else None})
 
 
 @dataclass(frozen=True, slots=True)
