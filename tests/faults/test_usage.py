@@ -284,3 +284,25 @@ class Parser(TranscriptParser):
     assert "broken parser" in json.dumps(answer.envelope["warnings"])
     assert usage_of(project) is None
     assert project.artifact("r", "a", "output.txt").read_text() == "{}\n{}\n"
+
+
+@pytest.mark.parametrize("way", ["file", "transcript"])
+def test_secret_in_the_name_of_a_model_is_hidden_and_a_long_name_is_cut(
+    project: Project, shell_runner: Shell, way: str
+) -> None:
+    said: dict[str, Any] = {"type": "assistant", "message": {"model": "hunter2-" + "x" * 5000, "content": []}}
+    lines = {"file": told({"model": "hunter2-m", "turns": 1}), "transcript": f"echo '{json.dumps(said)}'"}
+    runner = shell_runner(lines[way], transcript={"parser": "stream-json"}, redact_patterns=["hunter2"])
+    carry_out(project, runner)
+
+    usage = usage_of(project)
+    assert usage["turns"] == 1
+    assert len(usage["model"]) <= 200
+    for kept in (json.dumps(usage), (project.run_dir("r") / "ledger.jsonl").read_text()):
+        assert "hunter2" not in kept
+
+
+def test_usage_file_that_says_nothing_leaves_the_word_to_the_transcript(project: Project, shell_runner: Shell) -> None:
+    line = f"echo '{message(1, 7)}'; {told({'cost': None})}"
+    carry_out(project, shell_runner(line, transcript={"parser": "stream-json"}))
+    assert usage_of(project)["output"] == 7

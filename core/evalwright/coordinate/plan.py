@@ -123,19 +123,7 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
     queue = settings.queue or "local"
     if queue == "local" and settings.origin("slots") == "command line":
         raise UsageError("--slots is for a queue with workers of its own", hint="use --jobs, or choose a --queue", key="slots")
-    tables = {
-        "runner": suite.runner.as_json(),
-        "agent": suite.agent.as_json(),
-        "sandbox": sandbox.as_json(),
-        "sandboxes": {
-            name: {"use": table} if isinstance(table, str) else dict(table)
-            for name, table in suite.document.get("sandboxes", {}).items()
-        },
-        "scorers": [entry.as_json() for entry in suite.scorers],
-        "cases_file": suite.cases_file,
-    }
-    if settings.prices:
-        tables["prices"] = read_prices(settings.prices).as_json()
+    tables = _tables(suite, sandbox, settings)
     registry = checked.registry
     uses = [("runner", suite.runner.use), ("sandbox", sandbox.use)]
     uses += [("scorer", entry.table.use) for entry in suite.scorers]
@@ -158,6 +146,24 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
         queue=queue,
         lock=lock_of(tables, registry),
     )
+
+
+def _tables(suite: Suite, sandbox: PluginTable, settings: Settings) -> dict[str, Any]:
+    """Return the resolved tables of every trial; the user's prices go with them, since workers may be elsewhere."""
+    tables: dict[str, Any] = {
+        "runner": suite.runner.as_json(),
+        "agent": suite.agent.as_json(),
+        "sandbox": sandbox.as_json(),
+        "sandboxes": {
+            name: {"use": table} if isinstance(table, str) else dict(table)
+            for name, table in suite.document.get("sandboxes", {}).items()
+        },
+        "scorers": [entry.as_json() for entry in suite.scorers],
+        "cases_file": suite.cases_file,
+    }
+    if settings.prices:
+        tables["prices"] = read_prices(settings.prices).as_json()
+    return tables
 
 
 def _with_defaults(suite: Suite, settings: Settings) -> Suite:

@@ -18,7 +18,8 @@ from evalwright.redaction import Redactor
 from evalwright.rundir import check_id, disk_errors
 from evalwright.worker.bounded import within
 from evalwright.worker.environment import base_environment, case_variables
-from evalwright.worker.meter import Meter
+from evalwright.worker.meter import TRANSCRIPT_FILE, Meter
+from evalwright.worker.usage_file import USAGE_FILE
 from evalwright.workspace import TrialPlace
 
 __all__ = ["AgentContext", "WatchedSession", "bounded", "journal_of"]
@@ -162,7 +163,8 @@ class AgentContext:
     def environment(self) -> Mapping[str, str]:
         """Return the environment of the agent's commands."""
         session = self.session()
-        extra = {"AGENT": str(session.inside(self._files))} if self._files else {}
+        extra = {"TRANSCRIPT_FILE": str(session.exchange / TRANSCRIPT_FILE), "USAGE_FILE": str(session.exchange / USAGE_FILE)}
+        extra |= {"AGENT": str(session.inside(self._files))} if self._files else {}
         variables = case_variables(session, has_diff=self._spec.diff_digest is not None, **extra)
         return base_environment(self._spec.tables["agent"], session, self._place) | variables
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalwright.interfaces import Session
-from evalwright.worker.meter import TRANSCRIPT_FILE
-from evalwright.worker.usage_file import USAGE_FILE
 from evalwright.workspace import TrialPlace
 
 __all__ = ["PREFIXES", "base_environment", "case_variables", "expand_prefixes"]
@@ -42,8 +40,6 @@ def case_variables(session: Session, *, has_diff: bool, **extra: str) -> dict[st
         "DIFF_FILE": str(exchange / "input.diff") if has_diff else "",
         "OUTPUT_FILE": str(exchange / "output.txt"),
         "TASK_FILE": str(exchange / "task.txt"),
-        "TRANSCRIPT_FILE": str(exchange / TRANSCRIPT_FILE),
-        "USAGE_FILE": str(exchange / USAGE_FILE),
         "WORKSPACE": str(session.workspace),
     }
     return expand_prefixes(paths | extra)

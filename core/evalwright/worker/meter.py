@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+from evalwright.errors import EvalwrightError
 from evalwright.interfaces import Session, TranscriptParser, TranscriptReader
 from evalwright.model import RunnerResult, Usage
 from evalwright.prices import PriceTable
@@ -78,11 +79,12 @@ class Meter:
     @contextmanager
     def tap(self, onward: OnOutput | None) -> Generator[OnOutput | None]:
         """Give what one command's output is to be told to, so that its transcript is read as it grows."""
-        if self._parser is None or self._path is not None:
+        parser = self._parser
+        if parser is None or self._path is not None:
             yield onward
             return
         with self._lock:
-            reader = self._guarded(self._parser.reader)
+            reader = self._guarded(parser.reader)
             self._readers += [reader] if reader else []
 
         def told(name: Stream, data: bytes) -> None:
@@ -132,10 +134,11 @@ class Meter:
 
     def _reported(self, session: Session) -> Usage | None:
         try:
-            return usage_from(session.get(session.exchange / USAGE_FILE, max_bytes=MAX_BYTES + 1))
+            usage = usage_from(session.get(session.exchange / USAGE_FILE, max_bytes=MAX_BYTES + 1))
+            return None if usage == Usage() else usage
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EvalwrightError) as error:
             self.warnings.append(f"the usage file is not used: {error}")
             return None
 
@@ -151,8 +154,8 @@ class Meter:
         place = session.exchange / TRANSCRIPT_FILE if path == TRANSCRIPT_VARIABLE else session.workspace / PurePosixPath(path)
         try:
             data = session.get(place, max_bytes=MAX_TRANSCRIPT_BYTES + 1)
-        except OSError as error:
-            self.warnings.append(f"the transcript {path} is not used: {error.strerror or error}")
+        except (OSError, EvalwrightError) as error:
+            self.warnings.append(f"the transcript {path} is not used: {error}")
             return
         reader = self._guarded(parser.reader)
         if reader:
@@ -169,6 +172,8 @@ class Meter:
 
     def _guarded(self, call: Callable[[], Any]) -> Any:
         """Call into the parser; a defect of it makes the usage unknown and is told once."""
+        if self._parser is None:
+            return None
         try:
             return call()
         except Exception as error:

@@ -10,7 +10,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Generator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from evalwright.worker.evidence import (
 from evalwright.worker.grader import Grader
 from evalwright.worker.meter import Meter
 from evalwright.worker.runtime import Plugins, Runtime
+from evalwright.worker.usage_file import MAX_MODEL
 from evalwright.workspace import Clone, TrialPlace, UnreadableError, copy_tree
 
 __all__ = ["Trial"]
@@ -208,6 +209,9 @@ class Trial:
         measured = self.meter.settled(result, context.opened)
         for warning in self.meter.warnings:
             self._warn("W_USAGE_UNKNOWN", self.redactor.text(warning))
+        usage = measured.usage
+        if usage and usage.model:
+            measured = replace(measured, usage=replace(usage, model=self.redactor.text(usage.model)[:MAX_MODEL]))
         return measured
 
     def _rescan(self, *, whole: bool) -> None:

@@ -13,7 +13,7 @@ from evalwright.canonical import is_object
 from evalwright.model import Usage
 from evalwright.model.usage import COUNTS, as_amount, as_count
 
-__all__ = ["MAX_BYTES", "USAGE_FILE", "peek", "usage_from"]
+__all__ = ["MAX_BYTES", "MAX_MODEL", "USAGE_FILE", "peek", "usage_from"]
 
 USAGE_FILE = "usage.json"
 MAX_BYTES = 1 << 16
