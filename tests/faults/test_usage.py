@@ -306,3 +306,25 @@ def test_usage_file_that_says_nothing_leaves_the_word_to_the_transcript(project:
     line = f"echo '{message(1, 7)}'; {told({'cost': None})}"
     carry_out(project, shell_runner(line, transcript={"parser": "stream-json"}))
     assert usage_of(project)["output"] == 7
+
+
+def test_explain_shows_what_a_trial_consumed(project: Project, shell_runner: Shell) -> None:
+    carry_out(project, shell_runner(told({"turns": 3, "cost": 0.5})))
+    assert "usage: cost 0.5, cost_source reported, turns 3" in project.call("explain", "r", "a", "--format", "text").stdout
+
+
+@pytest.mark.parametrize(("sandbox", "component"), [("bubblewrap", "bwrap"), ("spoolctl", "python:spoolctl")])
+@pytest.mark.parametrize("way", ["transcript", "file"])
+def test_other_sandboxes_stop_an_agent_that_exceeds_a_limit_too(
+    project: Project, shell_runner: Shell, require: Callable[[str], None], sandbox: str, component: str, way: str
+) -> None:
+    require(component)
+    whole = {"input": 0, "output": 1200, "cache_read": 0, "cache_write": 0}
+    line = told(whole) if way == "file" else f"echo '{message(1, 1200)}'"
+    runner = shell_runner(f"{line}; {HANG}", transcript={"parser": "stream-json"}, limits={"tokens": 1000})
+    project.suite(runner=runner, cases=[{"id": "a", "expect": OK}], scorers=[{"use": "exit-code"}], sandbox=sandbox)
+    project.call("run", "demo", "--run-id", "r", "--json")
+
+    record = project.record("r", "a", "runner.json")
+    assert (record["error_code"], record["error"]["limit"], record["timed_out"]) == ("E_LIMIT", "tokens", False)
+    assert record["usage"]["output"] == 1200
