@@ -227,6 +227,13 @@ def test_limit_that_is_exceeded_at_the_end_is_judged_then_and_scores_zero(projec
     assert "52990 tokens" in text
 
 
+def test_cached_tokens_count_against_the_limit(project: Project, shell_runner: Shell) -> None:
+    carry_out(project, shell_runner(told(WHOLE), limits={"tokens": 5000}))
+
+    error = project.record("r", "a", "runner.json")["error"]
+    assert (error["limit"], error["value"], error["bound"]) == ("tokens", 11953, 5000)
+
+
 def test_limit_that_is_used_up_exactly_is_kept(project: Project, shell_runner: Shell) -> None:
     answer = carry_out(project, shell_runner(told(WHOLE), limits={"tokens": 11953, "turns": 4}))
     assert answer.exit_code == 0
@@ -328,3 +335,34 @@ def test_other_sandboxes_stop_an_agent_that_exceeds_a_limit_too(
     record = project.record("r", "a", "runner.json")
     assert (record["error_code"], record["error"]["limit"], record["timed_out"]) == ("E_LIMIT", "tokens", False)
     assert record["usage"]["output"] == 1200
+
+
+FLAKY = """
+from pathlib import Path
+
+from evalwright.errors import TrialError
+from evalwright.interfaces import Scorer
+from evalwright.model import Score
+
+MARK = Path({mark!r})
+
+class Flaky(Scorer):
+    api = "scorer/1.0"
+    def score(self, trial, context):
+        if MARK.exists():
+            return Score(ok=True, score=1.0)
+        MARK.touch()
+        raise TrialError("busy", "try again", transient=True)
+"""
+
+
+def test_attempt_that_was_made_again_is_paid_for_too(project: Project, shell_runner: Shell) -> None:
+    project.suite(
+        runner=shell_runner(told({"cost": 0.02})),
+        cases=[{"id": "a"}],
+        scorers=[{"use": "flaky.py:Flaky", "id": "flaky"}],
+        files={"flaky.py": FLAKY.format(mark=str(project.path / "mark"))},
+        retry={"infrastructure": 1, "backoff_seconds": 0.01},
+    )
+    assert project.call("run", "demo", "--run-id", "r", "--json").data["run"]["ok"]
+    assert project.call("report", "r", "--json").data["usage"]["cost"] == {"value": 0.04, "known": 2, "of": 2}
