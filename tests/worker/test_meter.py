@@ -157,3 +157,10 @@ def test_defect_of_a_parser_is_told_once_and_the_usage_is_unknown(method: str) -
     assert usage_of(meter) is None
     assert [warning for warning in meter.warnings if f"{method} is broken" in warning] == meter.warnings
     assert len(meter.warnings) == 1
+
+
+def test_large_values_are_shown_in_full() -> None:
+    meter = Meter(limits={"tokens": 1000000})
+    meter.settled(RunnerResult(usage=Usage(output=1234567)), None)
+    assert meter.excess is not None
+    assert meter.excess.message == "the agent used 1234567 tokens; its limit is 1000000 (tokens)"

@@ -44,7 +44,7 @@ class Excess:
     @property
     def message(self) -> str:
         """Say which limit, the value and the bound."""
-        return f"the agent used {self.value:g} {WORDS[self.limit]}; its limit is {self.bound:g} ({self.limit})"
+        return f"the agent used {self.value:.10g} {WORDS[self.limit]}; its limit is {self.bound:.10g} ({self.limit})"
 
 
 class Meter:
