@@ -59,7 +59,7 @@ class JsonLinesReader(TranscriptReader):
     whole.
     """
 
-    max_line_bytes: ClassVar[int] = 16 << 20
+    max_line_bytes: ClassVar[int] = 4 << 20
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

@@ -101,9 +101,11 @@ class Meter:
     def exceeded(self) -> bool:
         """Tell whether what is known by now exceeds a limit; looked up a few times a second, and then it stays so."""
         if self._limits and self.excess is None and time.monotonic() >= self._peek_at:
-            self._peek_at = time.monotonic() + PEEK_SECONDS
+            started = time.monotonic()
             told = peek(self._exchange) if self._exchange else None
             self.excess = self._beyond(told or self._transcribed())
+            ended = time.monotonic()
+            self._peek_at = ended + max(PEEK_SECONDS, 10 * (ended - started))
         return self.excess is not None
 
     def settled(self, result: RunnerResult, session: Session | None) -> RunnerResult:
