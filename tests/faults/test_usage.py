@@ -366,3 +366,20 @@ def test_attempt_that_was_made_again_is_paid_for_too(project: Project, shell_run
     )
     assert project.call("run", "demo", "--run-id", "r", "--json").data["run"]["ok"]
     assert project.call("report", "r", "--json").data["usage"]["cost"] == {"value": 0.04, "known": 2, "of": 2}
+
+
+def test_file_of_prices_that_cannot_be_used_refuses_the_run_before_it_begins(project: Project, shell_runner: Shell) -> None:
+    (project.path / "evalwright.toml").write_text('prices = "prices.toml"\n')
+    (project.path / "prices.toml").write_text("[m]\ninput = 1\n")
+    answer = carry_out(project, shell_runner("true"))
+    assert (answer.exit_code, answer.error_codes) == (1, ["E_CASE_INVALID"])
+    assert "prices.toml: m.output" in answer.stdout
+    assert not project.run_dir("r").exists()
+
+
+def test_prices_are_no_part_of_a_runs_identity(project: Project, shell_runner: Shell) -> None:
+    carry_out(project, shell_runner(told({"input": 1, "output": 0, "cache_read": 0, "cache_write": 0, "model": "m"})))
+    (project.path / "prices.toml").write_text("[m]\ninput = 1\noutput = 1\n")
+    again = project.call("run", "demo", "--run-id", "r", "--json", env={"EVALWRIGHT_PRICES": "prices.toml"})
+    assert again.data["existing"]
+    assert usage_of(project)["cost"] is None
