@@ -25,6 +25,7 @@ class Settings:
     """Everything a user can set outside a suite. ``timeout`` is in seconds; ``None`` leaves it to the suite.
 
     ``jobs`` is the number of trials in flight; ``slots`` that of a queue with workers of its own, else ``jobs``.
+    ``prices`` is a TOML file of prices per model, beside those that are shipped.
     """
 
     jobs: int = field(default_factory=lambda: min(os.cpu_count() or 1, 4))
@@ -40,6 +41,7 @@ class Settings:
     paranoid: bool = False
     acknowledge_unsandboxed_runner: bool = False
     reservation_ttl: int = 3600
+    prices: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
@@ -88,6 +90,7 @@ KINDS: Mapping[str, Any] = {
     "paranoid": bool,
     "acknowledge_unsandboxed_runner": bool,
     "reservation_ttl": int,
+    "prices": Path,
 }
 
 

@@ -72,7 +72,7 @@ def audit_suite(
 
 def _with_runner(checked: CheckedSuite, runner: PluginTable, **agent: Any) -> CheckedSuite:
     suite = checked.suite
-    table = replace(suite.agent, redact_env_values=(), **agent)
+    table = replace(suite.agent, redact_env_values=(), transcript=None, limits=None, **agent)
     return replace(checked, suite=replace(suite, runner=runner, agent=table))
 
 

@@ -24,7 +24,7 @@ __all__ = ["ROLES", "Planted", "gold_digests"]
 
 ROLES = ("finished", "graded", "spy")
 AGENTS = "evalwright.audit.leak_agents"
-OURS = frozenset({"timeout_seconds", "max_output_bytes", "redact_env_values", "redact_patterns"})
+OURS = frozenset({"timeout_seconds", "max_output_bytes", "redact_env_values", "redact_patterns", "transcript", "limits"})
 PLACE = "leak-test"
 SMALLEST_BYTES = 64
 GIT_SECONDS = 60.0

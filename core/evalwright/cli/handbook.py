@@ -38,7 +38,7 @@ Every `add` may be repeated: the same content answers `created: false`, other co
 
 Its working directory is a private copy of the fixture. Paths come in the environment, under the prefixes `EVALWRIGHT_` and
 `EVALCTL_`: `CASE_FILE` (the case without its expectations), `TASK_FILE`, `DIFF_FILE`, `OUTPUT_FILE` (write the answer
-there, or to stdout), `WORKSPACE`, `AGENT` (its own files).
+there, or to stdout), `USAGE_FILE` and `TRANSCRIPT_FILE` (what it consumed), `WORKSPACE`, `AGENT` (its own files).
 In `argv` write `$EVALWRIGHT_TASK_FILE`; a shell line gets them by environment.
 
 ## Exit codes

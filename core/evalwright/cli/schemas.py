@@ -109,7 +109,8 @@ SCHEMAS: dict[str, Schema] = {
         recommended_action=ACTION,
     ),
     "report": _object(
-        "run failures cases run_id report_hash content_hash sealed",
+        "run failures cases run_id report_hash content_hash sealed usage",
+        usage={"type": "object"},
         run=SUMMARY,
         failures=OBJECTS,
         cases=CASES,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from evalwright.canonical import digest_json, digest_text, is_object
 from evalwright.coordinate.inputs import Inputs
 from evalwright.errors import CapabilityMissing, PluginFailed, UsageError
 from evalwright.model import DEFAULT_ARM, Case, Manifest, PluginTable, Suite, TrialSpec
+from evalwright.prices import read_prices
 from evalwright.registry import Loaded, Registry
 from evalwright.settings import Settings
 from evalwright.suite import CheckedSuite
@@ -19,6 +20,7 @@ from evalwright.worker import lock_of
 __all__ = ["Plan", "check_requirements", "make_plan"]
 
 TELLING_KEYS = frozenset({"diff", "split", "tags"})
+UNMEASURED = frozenset({"cases_file", "prices"})
 SECRET_KEYS = frozenset({"expect", "hidden", "gold", "human"})
 
 
@@ -53,7 +55,7 @@ class Plan:
     @property
     def arm_digest(self) -> str:
         """Return the identity of the configuration under test."""
-        tables = {key: value for key, value in self.tables.items() if key != "cases_file"}
+        tables = {key: value for key, value in self.tables.items() if key not in UNMEASURED}
         return digest_json({"tables": tables, "timeout": self.timeout})
 
     @property
@@ -130,10 +132,12 @@ def make_plan(
     queue = settings.queue or "local"
     if queue == "local" and settings.origin("slots") == "command line":
         raise UsageError("--slots is for a queue with workers of its own", hint="use --jobs, or choose a --queue", key="slots")
-    tables = _tables(suite, sandbox)
+    tables = _tables(suite, sandbox, settings)
     registry = checked.registry
     uses = [("runner", suite.runner.use), ("sandbox", sandbox.use)]
     uses += [("scorer", entry.table.use) for entry in suite.scorers]
+    if suite.agent.transcript:
+        uses.append(("transcript", suite.agent.transcript["parser"]["use"]))
     used = _preflight(checked, sandbox, queue)
     plugins = tuple(registry.load(kind, use) for kind, use in dict.fromkeys([*uses, *used]))
     plugins = (*plugins, Registry(Path()).load("queue", queue))
@@ -155,11 +159,11 @@ def make_plan(
     )
 
 
-def _tables(suite: Suite, sandbox: PluginTable) -> dict[str, Any]:
-    """Return the resolved tables as workers get them."""
-    return {
+def _tables(suite: Suite, sandbox: PluginTable, settings: Settings) -> dict[str, Any]:
+    """Return the resolved tables of every trial; the user's prices go with them, since workers may be elsewhere."""
+    tables: dict[str, Any] = {
         "runner": suite.runner.as_json(),
-        "agent": asdict(suite.agent),
+        "agent": suite.agent.as_json(),
         "sandbox": sandbox.as_json(),
         "sandboxes": {
             name: {"use": table} if isinstance(table, str) else dict(table)
@@ -168,6 +172,9 @@ def _tables(suite: Suite, sandbox: PluginTable) -> dict[str, Any]:
         "scorers": [entry.as_json() for entry in suite.scorers],
         "cases_file": suite.cases_file,
     }
+    if settings.prices:
+        tables["prices"] = read_prices(settings.prices).as_json()
+    return tables
 
 
 def _with_defaults(suite: Suite, settings: Settings, arm: str) -> Suite:
@@ -200,7 +207,10 @@ def _preflight(checked: CheckedSuite, sandbox: PluginTable, queue: str) -> list[
     Return the kind and reference of every other plugin that one of them will ask for.
     """
     registry, suite = checked.registry, checked.suite
+    transcript = suite.agent.transcript
+    parser = PluginTable.from_json(transcript["parser"]) if transcript else None
     plugins = [
+        *([registry.create("transcript", parser.use, parser.config, checked.host)] if parser else []),
         registry.create("runner", suite.runner.use, suite.runner.config, checked.host),
         registry.create("sandbox", sandbox.use, sandbox.config, checked.host),
         Registry(Path()).create("queue", queue, {}, checked.host),

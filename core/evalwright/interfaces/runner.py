@@ -29,7 +29,8 @@ class RunnerContext(Protocol):
     def environment(self) -> Mapping[str, str]:
         """Return the environment for the agent's commands: base, allow-list, ``runner.env``, and the trial's paths.
 
-        The paths (``WORKSPACE``, ``CASE_FILE``, ``TASK_FILE``, ``DIFF_FILE``, ``OUTPUT_FILE``) stand under the prefixes
+        The paths (``WORKSPACE``, ``CASE_FILE``, ``TASK_FILE``, ``DIFF_FILE``, ``OUTPUT_FILE``, ``USAGE_FILE``,
+        ``TRANSCRIPT_FILE``) stand under the prefixes
         ``EVALWRIGHT_`` and ``EVALCTL_`` as commands in the session see them.
         """
         ...

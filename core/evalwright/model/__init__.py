@@ -15,7 +15,8 @@ from evalwright.model.suite import (
     ScorerEntry,
     Suite,
 )
-from evalwright.model.usage import Usage
+from evalwright.model.transcript import Transcript
+from evalwright.model.usage import Total, Usage
 
 __all__ = [
     "BUILTIN_SCORERS",
@@ -36,6 +37,8 @@ __all__ = [
     "ScoredTrial",
     "ScorerEntry",
     "Suite",
+    "Total",
+    "Transcript",
     "TrialSpec",
     "TrialView",
     "Usage",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,11 @@ class ScorerEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentTable:
-    """The keys of ``runner`` that every runner shares; times in seconds, sizes in bytes."""
+    """The keys of ``runner`` that every runner shares; times in seconds, sizes in bytes.
+
+    ``transcript`` is ``{parser: {use, ...}, path}``; ``limits`` holds those of ``tokens``, ``cost_usd`` and
+    ``turns`` that are set.
+    """
 
     timeout: float = 300.0
     max_output_bytes: int = 5 * 1024 * 1024
@@ -84,6 +88,12 @@ class AgentTable:
     files: tuple[str, ...] = ()
     reveal_expect: bool = False
     reveal_id: bool = False
+    transcript: Mapping[str, Any] | None = None
+    limits: Mapping[str, float] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the table as a TrialSpec carries it; what is not set is left out."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

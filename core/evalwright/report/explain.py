@@ -76,6 +76,10 @@ def explanation_text(data: Mapping[str, Any]) -> str:
     found = [(score.get("id", score["scorer"]), finding) for score in data["scores"] for finding in score["findings"]]
     if found:
         lines += ["", "findings:", *(f"  {name}: {finding_text(finding)}" for name, finding in found)]
+    usage: Mapping[str, Any] = data["runner"].get("usage") or {}
+    told = [f"{name} {value}" for name, value in usage.items() if value is not None]
+    if told:
+        lines += ["", f"usage: {', '.join(told)}"]
     lines += ["", f"plugins: {plugins}", "", "digests:"]
     lines += [f"  {name:<24} {digest}" for name, digest in data["digests"].items()]
     return "\n".join(lines) + "\n"

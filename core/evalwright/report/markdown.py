@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evalwright.report.projection import Projection, ReportedCase
-from evalwright.report.text import finding_text
+from evalwright.report.text import finding_text, usage_lines
 from evalwright.report.totals import rates
 
 __all__ = ["markdown_report"]
@@ -21,6 +21,7 @@ def markdown_report(report: Projection, *, failures_only: bool = False) -> str:
         "|---:|---:|---:|---:|---:|---:|",
         "| {attempted} | {scored} | {passed} | {harness_errors} | {agent_faults} | {unscored} |".format(**totals),
         "",
+        *(f"{line}\n" for line in usage_lines(report)),
         f"Report hash: `{report.report_hash}`",
         "",
         "## Failures",

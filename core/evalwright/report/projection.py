@@ -10,9 +10,10 @@ from typing import Any
 
 from evalwright.canonical import digest_json, is_object
 from evalwright.errors import EvalwrightError, LedgerDamaged, RunCorrupt, RunNotFound
-from evalwright.ledger import read_events
+from evalwright.ledger import Event, read_events
+from evalwright.model import Total, Usage
 from evalwright.report.rescore import Rescorer
-from evalwright.report.totals import status_counts
+from evalwright.report.totals import status_counts, usage_totals
 from evalwright.rundir import RunDirectory, changed_artifacts, read_object
 from evalwright.scoring import mean_score
 from evalwright.workspace import digest_file
@@ -20,6 +21,7 @@ from evalwright.workspace import digest_file
 __all__ = ["OUR_FORMAT", "Projection", "ReportedCase", "project"]
 
 OUR_FORMAT = "evalwright/1"
+ATTEMPTS = frozenset({"TRIAL_FINISHED", "TRIAL_RETRIED", "TRIAL_LATE"})
 Record = dict[str, str]
 
 
@@ -47,7 +49,10 @@ class ReportedCase:
 
 @dataclass(frozen=True, kw_only=True)
 class Projection:
-    """The verdicts of one run. ``sealed`` says whether ledger and digests vouch for them."""
+    """The verdicts of one run. ``sealed`` says whether ledger and digests vouch for them.
+
+    ``usages`` is what each attempt consumed, counted or not, ``None`` where the agent did not tell; it is no part of the hash.
+    """
 
     run_id: str
     suite: str
@@ -55,6 +60,7 @@ class Projection:
     cases: Sequence[ReportedCase]
     sealed: bool
     warnings: Sequence[Record] = ()
+    usages: Sequence[Usage | None] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -65,6 +71,11 @@ class Projection:
     def ok(self) -> bool:
         """Tell whether every case passed, and there was one."""
         return bool(self.cases) and all(case.ok for case in self.cases)
+
+    @cached_property
+    def usage(self) -> dict[str, Total]:
+        """Return what the run consumed, every attempt included."""
+        return usage_totals(self.usages)
 
     @cached_property
     def failures(self) -> Sequence[ReportedCase]:
@@ -126,6 +137,7 @@ class _Projector:
         self.run = run
         self.manifest = read_object(run.manifest)
         self.warnings: list[Record] = []
+        self.usages: list[Usage | None] = []
         self.ours = run.run_json.is_file() and read_object(run.run_json).get("format") == OUR_FORMAT
 
     def project(self) -> Projection:
@@ -147,6 +159,7 @@ class _Projector:
             cases=cases,
             sealed=sealed,
             warnings=self.warnings,
+            usages=self.usages,
         )
 
     def _check_entries(self, entries: Sequence[Mapping[str, Any]], count: int) -> None:
@@ -171,6 +184,7 @@ class _Projector:
         except (OSError, LedgerDamaged) as error:
             self._warn("W_ARTIFACT_TAMPERED", f"the ledger cannot vouch for the run: {error}")
             return False
+        self.usages = [_usage(event) for event in events if event["type"] in ATTEMPTS]
         finished = [event["data"] for event in events if event["type"] == "RUN_FINISHED"]
         if not finished or finished[-1].get("manifest_digest") != digest_file(self.run.manifest):
             self._warn("W_ARTIFACT_TAMPERED", "manifest.json is not the one that the ledger names")
@@ -234,6 +248,11 @@ def _reason(directory: Path) -> str | None:
     except RunCorrupt:
         return None
     return str(error.get("message")) if is_object(error) else None
+
+
+def _usage(event: Event) -> Usage | None:
+    usage = event["data"].get("usage")
+    return Usage.from_json(usage) if is_object(usage) else None
 
 
 def _shown(score: Mapping[str, Any]) -> dict[str, Any]:

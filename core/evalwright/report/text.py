@@ -9,7 +9,7 @@ from evalwright.canonical import stable_json
 from evalwright.report.projection import Projection, ReportedCase
 from evalwright.report.totals import rates
 
-__all__ = ["case_lines", "finding_text", "headline", "text_report"]
+__all__ = ["case_lines", "finding_text", "headline", "text_report", "usage_lines"]
 
 MARKS = {"pass": "✓", "fail": "✗", "error": "!", "unscored": "?"}
 MAX_FINDINGS = 8
@@ -18,7 +18,7 @@ WIDTH = 160
 
 def text_report(report: Projection, *, failures_only: bool = False, next_command: str | None = None) -> str:
     """Return the report as plain lines; colour is the terminal's business."""
-    lines = [headline(report), _denominators(report), ""]
+    lines = [headline(report), _denominators(report), *usage_lines(report), ""]
     for case in report.failures:
         lines += case_lines(case)
     for case in report.remarked if failures_only else [case for case in report.cases if case.ok]:
@@ -46,6 +46,22 @@ def case_lines(case: ReportedCase) -> list[str]:
     for score in case.remarks:
         lines += [f"      {text}" for text in _objections(score)]
     return lines
+
+
+def usage_lines(report: Projection) -> list[str]:
+    """Return one line with what the run consumed, or none when no attempt told."""
+    total = report.usage
+    cached = "" if total["cache_read"].value is None else f" (of them read from cache: {total['cache_read']})"
+    words = {
+        f"tokens in {total['total_input']}{cached}": "total_input",
+        f"out {total['output']}": "output",
+        f"turns {total['turns']}": "turns",
+        f"tool calls {total['tool_calls']}": "tool_calls",
+        f"tool errors {total['tool_errors']}": "tool_errors",
+        f"cost {total['cost']} USD": "cost",
+    }
+    shown = [text for text, name in words.items() if total[name].value is not None]
+    return [" · ".join(shown)] if shown else []
 
 
 def finding_text(finding: Mapping[str, Any]) -> str:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["rates", "status_counts"]
+from evalwright.model import Total, Usage
+
+__all__ = ["AMOUNTS", "rates", "status_counts", "usage_totals"]
+
+AMOUNTS = (
+    *("input", "cache_read", "cache_write", "output", "reasoning", "total_input", "total"),
+    *("turns", "tool_calls", "tool_errors", "cost"),
+)
+"""What a report adds up: fields and properties of ``Usage``."""
 
 
 def status_counts(statuses: Iterable[str]) -> dict[str, int]:
@@ -37,3 +45,9 @@ def rates(cases: Iterable[tuple[str, str | None]]) -> dict[str, Any]:
         "pass_rate_scored": passed / scored if scored else None,
         "pass_rate_attempted": passed / len(pairs) if pairs else None,
     }
+
+
+def usage_totals(usages: Sequence[Usage | None]) -> dict[str, Total]:
+    """Return what all attempts together consumed, by :data:`AMOUNTS`: each sum says of how many attempts it knows."""
+    told = [usage or Usage() for usage in usages]
+    return {name: Total.over(getattr(usage, name) for usage in told) for name in AMOUNTS}

@@ -201,8 +201,16 @@ class _Loader:
             files=tuple(shape.files),
             reveal_expect=shape.reveal_expect,
             reveal_id=shape.reveal_id,
+            transcript=self._transcript(shape, place),
+            limits=shape.limits.model_dump(exclude_none=True) or None,
         )
         return agent, runner
+
+    def _transcript(self, shape: AgentShape, place: str) -> dict[str, Any] | None:
+        if shape.transcript is None:
+            return None
+        table = self._table("transcript", shape.transcript.parser, f"{place}.transcript.parser")
+        return {"parser": table.as_json(), "path": shape.transcript.path}
 
     def _agent_files(self, files: Sequence[str], place: str) -> None:
         for file in files:

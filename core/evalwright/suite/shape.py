@@ -32,6 +32,39 @@ Name = Annotated[str, Field(min_length=1, max_length=100)]
 Table = str | dict[str, Any]
 
 
+class TranscriptShape(BaseModel):
+    """``runner.transcript``: which parser reads it, and the file that holds it where it is not stdout."""
+
+    model_config = STRICT
+
+    parser: Table
+    path: Annotated[str, Field(min_length=1)] | None = None
+
+    @field_validator("parser")
+    @classmethod
+    def _named(cls, parser: str | dict[str, Any]) -> str | dict[str, Any]:
+        if isinstance(parser, dict) and not isinstance(parser.get("use"), str):
+            raise ValueError('give the name of a parser, or {"use": name, ...}')
+        return parser
+
+    @field_validator("path")
+    @classmethod
+    def _inside(cls, path: str | None) -> str | None:
+        if path is not None and (path.startswith("/") or ".." in path.split("/") or "\0" in path):
+            raise ValueError("give a path inside the workspace, or $EVALWRIGHT_TRANSCRIPT_FILE")
+        return path
+
+
+class LimitsShape(BaseModel):
+    """``runner.limits``: what one trial may consume."""
+
+    model_config = STRICT
+
+    tokens: Annotated[int, Field(gt=0)] | None = None
+    cost_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    turns: Annotated[int, Field(gt=0)] | None = None
+
+
 class AgentShape(BaseModel):
     """The keys of ``runner`` that every runner shares."""
 
@@ -46,6 +79,8 @@ class AgentShape(BaseModel):
     files: list[str] = []
     reveal_expect: bool = False
     reveal_id: bool = False
+    transcript: TranscriptShape | None = None
+    limits: LimitsShape = LimitsShape()
 
     @field_validator("env")
     @classmethod

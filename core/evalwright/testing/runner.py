@@ -7,7 +7,6 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Generator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -166,7 +165,7 @@ def _spec(task: str, timeout: float) -> TrialSpec:
         case={"id": "case", "task": task},
         fixture_digest=digest,
         gold_digest=digest,
-        tables={"agent": asdict(AgentTable(timeout=timeout))},
+        tables={"agent": AgentTable(timeout=timeout).as_json()},
         timeout=timeout,
     )
 

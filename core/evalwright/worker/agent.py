@@ -18,6 +18,8 @@ from evalwright.redaction import Redactor
 from evalwright.rundir import check_id, disk_errors
 from evalwright.worker.bounded import within
 from evalwright.worker.environment import base_environment, case_variables
+from evalwright.worker.meter import TRANSCRIPT_FILE, Meter
+from evalwright.worker.usage_file import USAGE_FILE
 from evalwright.workspace import TrialPlace
 
 __all__ = ["AgentContext", "WatchedSession", "bounded", "journal_of"]
@@ -35,11 +37,13 @@ class WatchedSession(Session):
         sinks: Callable[[], OutputSink],
         canceled: Callable[[], bool],
         started: Callable[[Sequence[int]], None] | None,
+        meter: Meter | None = None,
     ) -> None:
         self._inner = inner
         self._sinks = sinks
         self._canceled = canceled
         self._started = started
+        self._meter = meter or Meter()
         self._lock = threading.Lock()
         self.workspace = inner.workspace
         self.exchange = inner.exchange
@@ -52,14 +56,16 @@ class WatchedSession(Session):
 
     def execute(self, command: Command) -> Completed:
         """Run a command; its streams are redacted and bounded unless it says how to capture them."""
-        completed = self._inner.execute(
-            replace(
-                command,
-                capture=command.capture or self._sinks,
-                canceled=command.canceled or self._canceled,
-                on_start=command.on_start or self._started,
+        with self._meter.tap(command.on_output) as on_output:
+            completed = self._inner.execute(
+                replace(
+                    command,
+                    capture=command.capture or self._sinks,
+                    on_output=on_output,
+                    canceled=command.canceled or self._canceled,
+                    on_start=command.on_start or self._started,
+                )
             )
-        )
         with self._lock:
             self.leaked_processes += completed.leaked_processes
         if completed.survivors:
@@ -130,6 +136,7 @@ class AgentContext:
         *,
         files: Path | None,
         keep: Callable[[str, bytes], None],
+        meter: Meter | None = None,
     ) -> None:
         self.deadline = Deadline.after(spec.timeout)
         self.events: list[dict[str, Any]] = []
@@ -142,6 +149,7 @@ class AgentContext:
         self._beat = beat
         self._files = files
         self._keep = keep
+        self._meter = meter or Meter()
         self._sessions: list[WatchedSession] = []
         self._lock = threading.Lock()
 
@@ -156,8 +164,8 @@ class AgentContext:
         """Return the environment of the agent's commands."""
         session = self.session()
         extra = {"REPEAT": str(self._spec.repeat), "SEED": str(self._spec.seed)}
-        if self._files:
-            extra["AGENT"] = str(session.inside(self._files))
+        extra |= {"TRANSCRIPT_FILE": str(session.exchange / TRANSCRIPT_FILE), "USAGE_FILE": str(session.exchange / USAGE_FILE)}
+        extra |= {"AGENT": str(session.inside(self._files))} if self._files else {}
         variables = case_variables(session, has_diff=self._spec.diff_digest is not None, **extra)
         return base_environment(self._spec.tables["agent"], session, self._place) | variables
 
@@ -165,7 +173,14 @@ class AgentContext:
     def child(self, *, readonly: bool = False, network: str | None = None) -> Generator[AgentContext]:
         """Give a context with a session of its own on the same workspace; it ends with the block."""
         context = AgentContext(
-            self._spec, self._place, self._sandbox, self._redactor, self._beat, files=self._files, keep=self._keep
+            self._spec,
+            self._place,
+            self._sandbox,
+            self._redactor,
+            self._beat,
+            files=self._files,
+            keep=self._keep,
+            meter=self._meter,
         )
         context.deadline, context.events, context.artifacts = self.deadline, self.events, self.artifacts
         try:
@@ -176,8 +191,8 @@ class AgentContext:
             self.restored = self.restored or context.restored
 
     def canceled(self) -> bool:
-        """Tell whether the run was stopped."""
-        return self._beat() == "cancel"
+        """Tell whether the run was stopped, or the agent has exceeded a limit."""
+        return self._beat() == "cancel" or self._meter.exceeded()
 
     def emit(self, type: str, data: Mapping[str, Any]) -> None:
         """Record an event, redacted; after ten thousand the rest is left out."""
@@ -225,7 +240,7 @@ class AgentContext:
             deadline=self.deadline,
         )
         sinks = self._redactor.sinks(spec.tables["agent"]["max_output_bytes"])
-        return WatchedSession(self._sandbox.open(request), sinks, self.canceled, journal_of(spec, self._place))
+        return WatchedSession(self._sandbox.open(request), sinks, self.canceled, journal_of(spec, self._place), self._meter)
 
 
 def bounded(session: Session, action: Callable[[Deadline], object]) -> None:

@@ -18,6 +18,8 @@ def lock_of(tables: Mapping[str, Any], registry: Registry) -> str:
     used = [("runner", tables["runner"]["use"]), ("sandbox", tables["sandbox"]["use"])]
     used += [("sandbox", table["use"]) for table in tables.get("sandboxes", {}).values()]
     used += [("scorer", entry["table"]["use"]) for entry in tables["scorers"]]
+    if transcript := tables["agent"].get("transcript"):
+        used.append(("transcript", transcript["parser"]["use"]))
     found = {f"evalwright {__version__}", *(_version(registry, kind, use) for kind, use in used)}
     return digest_json(sorted(found))
 

@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from evalwright.errors import PluginFailed, StoreError
-from evalwright.interfaces import Deadline, Plugin, Runner, Sandbox, Scorer, Store
+from evalwright.interfaces import Deadline, Plugin, Runner, Sandbox, Scorer, Store, TranscriptParser
 from evalwright.model import Manifest, PluginTable, ScorerEntry, TrialSpec
+from evalwright.prices import PriceTable
 from evalwright.redaction import Redactor
 from evalwright.registry import PluginHost, Registry
 from evalwright.store import CachedStore, DirectoryStore
 from evalwright.suite.read import case_lines
 from evalwright.worker.lock import lock_of
 from evalwright.worker.manifests import ManifestTexts
+from evalwright.worker.meter import Meter
 from evalwright.workspace import Clone, Cloner, Fixture, Scratch, TrialPlace
 
 __all__ = ["Plugins", "Runtime"]
@@ -45,6 +47,11 @@ class Plugins:
         self.scorers: list[tuple[ScorerEntry, Scorer[Any]]] = [
             (entry, self._create("scorer", entry.table)) for entry in entries
         ]
+        self._agent: Mapping[str, Any] = tables["agent"]
+        self._transcript: Mapping[str, Any] = self._agent.get("transcript") or {}
+        parser = PluginTable.from_json(self._transcript["parser"]) if self._transcript else None
+        self.parser: TranscriptParser[Any] | None = self._create("transcript", parser) if parser else None
+        self._prices = PriceTable.from_json(tables.get("prices", ()))
         deadline = Deadline.after(START_SECONDS)
         for plugin in self.all():
             for problem in plugin.check("worker"):
@@ -54,7 +61,18 @@ class Plugins:
 
     def all(self) -> list[Plugin[Any]]:
         """Return every plugin."""
-        return [self.runner, self.sandbox, *(scorer for _, scorer in self.scorers)]
+        parsers = [self.parser] if self.parser else []
+        return [self.runner, self.sandbox, *parsers, *(scorer for _, scorer in self.scorers)]
+
+    def meter(self, exchange: Path) -> Meter:
+        """Return what watches one trial's consumption; ``exchange`` is its exchange directory on this host."""
+        return Meter(
+            limits=self._agent.get("limits"),
+            prices=self._prices,
+            parser=self.parser,
+            path=self._transcript.get("path"),
+            exchange=exchange,
+        )
 
     def origin(self, kind: str, use: str) -> str:
         """Return the distribution behind a plugin, for the record of a failure."""

@@ -10,6 +10,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Generator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,9 @@ from evalwright.worker.evidence import (
     write_streams,
 )
 from evalwright.worker.grader import Grader
+from evalwright.worker.meter import Meter
 from evalwright.worker.runtime import Plugins, Runtime
+from evalwright.worker.usage_file import MAX_MODEL
 from evalwright.workspace import Clone, TrialPlace, UnreadableError, copy_tree
 
 __all__ = ["Trial"]
@@ -58,6 +61,7 @@ class Trial:
         self.clone: Clone
         self.bundle: BundleWriter
         self.plugins: Plugins
+        self.meter: Meter
         self.before = Manifest()
         self.after = Manifest()
         self.changes: tuple[Change, ...] = ()
@@ -91,6 +95,7 @@ class Trial:
     def _carry_out(self) -> dict[str, Any]:
         with self._span("prepare"), self.runtime.turn(), disk_errors(self.place.root):
             files = self._prepare()
+        self.meter = self.plugins.meter(self.place.exchange)
         context = AgentContext(
             self.spec,
             self.place,
@@ -99,6 +104,7 @@ class Trial:
             self.beat,
             files=files,
             keep=self.bundle.write_bytes,
+            meter=self.meter,
         )
         with self._span("agent"):
             result = self._ask(context)
@@ -116,6 +122,7 @@ class Trial:
         """Read what the agent left, score it and seal the evidence."""
         with self._span("collect"):
             answer = self._answer(result, context)
+            result = self._measured(result, context)
             self._rescan(whole=self.spec.paranoid or context.restored)
             self.diff = text_diff(self.changes, self.store, self.place.workspace, self.redactor)
         self._fail_by(result)
@@ -197,6 +204,16 @@ class Trial:
             self._warn("W_LEAKED_PROCESSES", f"{leaked} processes were still running when the runner ended; they were killed")
         return answer
 
+    def _measured(self, result: RunnerResult, context: AgentContext) -> RunnerResult:
+        """Return the result with the agent's usage, as far as it is known."""
+        measured = self.meter.settled(result, context.opened)
+        for warning in self.meter.warnings:
+            self._warn("W_USAGE_UNKNOWN", self.redactor.text(warning))
+        usage = measured.usage
+        if usage and usage.model:
+            measured = replace(measured, usage=replace(usage, model=self.redactor.text(usage.model)[:MAX_MODEL]))
+        return measured
+
     def _rescan(self, *, whole: bool) -> None:
         try:
             self.after = self.clone.scan(whole=whole)
@@ -221,6 +238,8 @@ class Trial:
             self._fail("E_RUNNER_TIMEOUT", "timeout", f"the runner was ended after {self.spec.timeout:g} s", fault="agent")
         elif done.limit:
             self._fail("E_LIMIT", done.limit, f"the runner hit its limit: {done.limit}", fault="agent")
+        elif excess := self.meter.excess:
+            self._fail("E_LIMIT", excess.kind, excess.message, fault="agent", **asdict(excess))
 
     def _score(self, result: RunnerResult, answer: Output, transcript: str) -> list[dict[str, Any]]:
         spec = self.spec
@@ -340,7 +359,7 @@ class Trial:
             self._fail("E_RUNNER_FAILED", "plugin_defect", message, traceback=trace)
 
     def _fail(
-        self, code: str, kind: str, message: str, *, fault: str = "harness", transient: bool = False, **more: str
+        self, code: str, kind: str, message: str, *, fault: str = "harness", transient: bool = False, **more: Any
     ) -> None:
         """Note the first failure; later ones are its consequences. Another attempt may not meet a ``transient`` one."""
         if self.failure is None:

@@ -21,7 +21,7 @@ from evalwright.cli.envelope import Reply
 __all__ = ["answer"]
 
 SETTINGS = (
-    *("ACKNOWLEDGE_UNSANDBOXED_RUNNER", "EVALS", "JOBS", "KEEP_WORKSPACE", "QUEUE"),
+    *("ACKNOWLEDGE_UNSANDBOXED_RUNNER", "EVALS", "JOBS", "KEEP_WORKSPACE", "PRICES", "QUEUE"),
     *("RESERVATION_TTL", "RUNS", "SANDBOX", "TIMEOUT", "WORKSPACES"),
 )
 

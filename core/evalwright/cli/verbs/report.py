@@ -48,6 +48,7 @@ def _envelope(session: Session, report: Projection) -> Reply:
         "report_hash": report.report_hash,
         "content_hash": report.content_hash,
         "sealed": report.sealed,
+        "usage": {name: total.as_json() for name, total in report.usage.items()},
         "total_count": len(normalized["cases"]),
     }
     return Reply(data=data, pagination=pagination if options.limit else None)
