@@ -6,13 +6,14 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 from tests.conftest import Project
+from tests.plugins.bubbles import ENV, Open, opening
 from tests.plugins.loopback_servers import Wire, serving
 
 from evalwright.errors import SandboxError
@@ -20,8 +21,6 @@ from evalwright.interfaces import Command, Deadline, Mount, SandboxRequest, Sess
 from evalwright.model import Completed
 from evalwright_plugins.sandboxes.bubblewrap import BubblewrapConfig, BubblewrapSandbox
 
-ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
-Open = Callable[..., Session]
 Shell = Callable[..., dict[str, Any]]
 PRESENT = {"id": "a", "expect": {"exit_code": 0}}
 SCORERS = [{"name": "exit-code"}]
@@ -45,23 +44,8 @@ def ground() -> Iterator[Path]:
 @pytest.fixture
 def opened(ground: Path) -> Iterator[Open]:
     """Return what opens a session for a configuration and a request."""
-    made: list[tuple[BubblewrapSandbox, Session]] = []
-
-    def make(config: Mapping[str, Any] | None = None, **fields: Any) -> Session:
-        root = ground / str(len(made))
-        root.mkdir(mode=0o711)
-        for name in ("w", "x"):
-            (root / name).mkdir(mode=0o700)
-        sandbox = BubblewrapSandbox(BubblewrapConfig(**config or {}), None)  # type: ignore[arg-type]  # it asks its host nothing
-        session = sandbox.open(SandboxRequest(owner="r/c/1", workspace=root / "w", exchange=root / "x", **fields))
-        made.append((sandbox, session))
-        return session
-
-    yield make
-    for sandbox, session in made:
-        session.kill(Deadline.after(20))
-        session.destroy(Deadline.after(20))
-        sandbox.close(Deadline.after(20))
+    with opening(ground) as opened:
+        yield opened
 
 
 def sh(session: Session, script: str, **fields: Any) -> Completed:
