@@ -3,7 +3,7 @@
 from evalwright.coordinate.inputs import Inputs
 from evalwright.coordinate.lease import Lease, lease_state
 from evalwright.coordinate.plan import Plan, make_plan
-from evalwright.coordinate.recover import recover
+from evalwright.coordinate.recover import clear_leftovers, recover
 from evalwright.coordinate.request import RunRequest, Selection, select_cases
 from evalwright.coordinate.resume import resume_run
 from evalwright.coordinate.run import RunOutcome, run_suite
@@ -19,6 +19,7 @@ __all__ = [
     "Selection",
     "Stop",
     "classify",
+    "clear_leftovers",
     "lease_state",
     "live_cases",
     "make_plan",

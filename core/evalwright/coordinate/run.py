@@ -19,6 +19,7 @@ from evalwright.coordinate.guard import GuardedQueue
 from evalwright.coordinate.inputs import Inputs, take_inputs
 from evalwright.coordinate.lease import Lease, lease_state
 from evalwright.coordinate.plan import Plan, make_plan
+from evalwright.coordinate.recover import clear_leftovers
 from evalwright.coordinate.request import RunRequest, select_cases
 from evalwright.errors import RunBusy, RunConflict
 from evalwright.hooks import Observers
@@ -76,8 +77,8 @@ def run_suite(request: RunRequest, *, stop: Stop, observers: ObserverSource, war
     if not plan.isolated:
         warn("W_UNSANDBOXED_RUNNER", UNSANDBOXED)
     with disk_errors(request.layout.store):
+        clear_leftovers(request.layout, request.settings.workspaces)
         store = DirectoryStore(request.layout.store)
-        store.tidy()
         inputs = take_inputs(suite, cases, store)
     identity = plan.identity(inputs, store.tree(inputs.gold))
     existing = None if request.replace else _existing(request.layout.run(run_id), identity)
