@@ -306,11 +306,17 @@ def test_fifty_megabytes_are_bounded_and_a_reader_that_is_stuck_stalls_nobody(gu
         ({"memory_bytes": 48 * MIB}, ["python3", "-c", "x = 'a' * 200_000_000"], "oom_killed"),
         ({"processes": 10}, ["sh", "-c", "for n in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 9 & done; wait"], "pids_limit"),
         ({"file_size_bytes": 4096}, ["dd", "if=/dev/zero", "of=big", "bs=1k", "count=9"], "file_size_limit"),
+        ({"file_size_bytes": 4096}, ["sh", "-c", "dd if=/dev/zero of=big bs=1k count=9; exit $?"], "file_size_limit"),
+        ({"file_size_bytes": 4096}, ["sh", "-c", "exit 152"], None),
+        ({"cpu_seconds": 60}, ["sh", "-c", "exit 152"], None),
+        ({"cpu_seconds": 60}, ["sh", "-c", "exit 153"], None),
         ({"cpu_seconds": 1}, ["sh", "-c", "for n in 1 2 3; do (while :; do :; done) & done; wait"], "cpu_limit"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=["memory", "processes", "file", "file behind a shell", "another number", "no time to compute", "no such limit", "cpu"],
 )
-def test_limit_that_ends_a_command_is_named(guests: Guests, limits: dict[str, int], words: list[str], limit: str) -> None:
+def test_limit_that_ends_a_command_is_named_and_no_other(
+    guests: Guests, limits: dict[str, int], words: list[str], limit: str | None
+) -> None:
     session = guests.session()
     done = session.execute(Command(argv=words, env={"PATH": "/usr/bin"}, limits=limits, timeout=90.0))
     assert (done.limit, done.timed_out) == (limit, False)

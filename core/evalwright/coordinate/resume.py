@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from evalwright.canonical import digest_json
+from evalwright.coordinate.clones import check_clones
 from evalwright.coordinate.engine import Engine
 from evalwright.coordinate.finalise import finalise, publish, tidy
 from evalwright.coordinate.inputs import Inputs
@@ -56,6 +57,7 @@ def resume_run(
         clear_leftovers(layout, settings.workspaces)
         plan, inputs = _planned(run, record, settings)
         _check_identity(run, record, plan, inputs, DirectoryStore(layout.store))
+        check_clones(plan, inputs, DirectoryStore(layout.store))
         events = read_events(run.ledger) if run.ledger.is_file() else []
         if not head_of(run.ledger).is_file() and finished_trials(events):
             warn("W_LEDGER_UNVOUCHED", "the ledger's head record is gone: nobody can tell whether events were cut off its end")

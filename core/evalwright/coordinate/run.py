@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evalwright.coordinate.attempts import Attempts
+from evalwright.coordinate.clones import check_clones
 from evalwright.coordinate.create import create_run, created_timestamp, default_run_id
 from evalwright.coordinate.delivery import Delivery
 from evalwright.coordinate.engine import Engine
@@ -67,7 +68,8 @@ def run_suite(request: RunRequest, *, stop: Stop, observers: ObserverSource, war
     """Run the selected cases of a suite, or return the finished run of that id and identity.
 
     Raises ``NothingSelected``, ``CapabilityMissing``, ``RunConflict`` (the id is another run's), ``RunBusy`` (it is
-    unfinished), ``Interrupted`` and ``DiskFull`` (both resumable), or what a plugin raises in preflight.
+    unfinished), ``UsageError`` for workspaces that cannot be made as asked for, ``Interrupted`` and ``DiskFull`` (both
+    resumable), or what a plugin raises in preflight.
     """
     suite = request.checked.suite
     cases = select_cases(suite, request.selection)
@@ -84,6 +86,7 @@ def run_suite(request: RunRequest, *, stop: Stop, observers: ObserverSource, war
     existing = None if request.replace else _existing(request.layout.run(run_id), identity)
     if existing:
         return existing
+    check_clones(plan, inputs, store)
     experiment = _record_experiment(request, plan, identity, run_id)
     lease = create_run(request, plan, inputs, identity, run_id, experiment.id)
     experiment.log(
