@@ -206,7 +206,7 @@ def test_an_agent_finds_neither_suite_nor_run_and_its_changes_arrive(project: Pr
 
 
 def test_a_scorer_s_own_command_sees_the_suite_and_hidden_tests_do_not(project: Project, shell_runner: Shell) -> None:
-    grade = "grep -q hidden-answer $EVALWRIGHT_SUITE/cases.jsonl && echo '{\"ok\": true}'"
+    grade = 'grep -q hidden-answer $EVALWRIGHT_SUITE/cases.jsonl && echo \'{"ok": true, "score": 1.0, "findings": []}\''
     tests = {"argv": ["sh", "./t.sh"], "format": "tap"}
     hidden = 'if ls /suite 2>/dev/null; then n="not ok"; else n=ok; fi; printf "1..1\\n$n 1 - t\\n" > $EVALWRIGHT_REPORT_FILE'
     project.suite(
@@ -217,7 +217,7 @@ def test_a_scorer_s_own_command_sees_the_suite_and_hidden_tests_do_not(project: 
         sandbox="bubblewrap",
     )
     answer = project.call("run", "demo", "--run-id", "r", "--json")
-    assert answer.exit_code == 0, project.record("r", "a", "score.json")
+    assert answer.data["run"]["status_counts"]["pass"] == 1, project.record("r", "a", "score.json")
 
 
 BEARER = {"format": "Bearer {value}"}
