@@ -305,3 +305,20 @@ def test_shell_spy_is_read_by_a_plain_shell(shell_spy: str) -> None:
     done = subprocess.run(["busybox", "sh", "-n"], input=shell_spy, text=True, capture_output=True, check=False)
 
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="nobody else can make a directory that is closed to the one who searches")
+def test_shell_spy_names_a_directory_that_can_be_entered_and_not_listed(shell_spy: str) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        place.chmod(0o755)
+        (place / "closed").mkdir(mode=0o711)
+        (place / "shut").mkdir(mode=0o700)
+        script = f"seconds=0\nworkspace={place}\nexchange={place}\nencoded=\n{shell_spy}"
+        done = subprocess.run(
+            ["busybox", "sh", "-s"], input=script, user=65534, group=65534, text=True, capture_output=True, check=True
+        )
+
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [words[2] for words in lines if words[0] == "left"] == [f"{place}/closed"]
+    assert lines[-1][0::4] == ["done", "0"]

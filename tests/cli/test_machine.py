@@ -319,7 +319,7 @@ def test_workspaces_that_a_dead_process_left_are_named_with_their_mounts_and_go_
         if left.exists() and mounts:
             subprocess.run(["umount", str(left / "trial" / "w")], check=True)
     assert (found["state"], found["recommended_action"]["command"]) == ("degraded", "evalwright jobs prune --yes")
-    assert f"{left}{' (1 mounts)' if mounts else ''}" in found["details"]
+    assert f"{left}{' (1 mounted)' if mounts else ''}" in found["details"]
     assert gone
     assert component(here, "workspaces")["state"] == "healthy"
 

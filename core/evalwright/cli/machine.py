@@ -36,7 +36,7 @@ def workspaces(project: Project) -> Record:
         return component("unhealthy", f"{place} is not a directory")
     left = left_scratch(chosen)
     if left:
-        shown = ", ".join(f"{path}{f' ({mounts} mounts)' if mounts else ''}" for path, mounts in left)
+        shown = ", ".join(f"{path}{f' ({mounts} mounted)' if mounts else ''}" for path, mounts in left)
         action = {"command": "evalwright jobs prune --yes", "rationale": "remove what dead processes left"}
         return component("degraded", f"left by dead processes: {shown}", recommended_action=action)
     kind = "memory disk" if _file_system(place) in MEMORY_DISKS else "disk; a memory disk would be faster"
