@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -114,10 +114,6 @@ class Bubble(Sandbox[BubbleConfig]):
     def close(self, deadline: Deadline) -> None:
         """End every command that still runs."""
         self._supervisor.close()
-
-    def reap(self, alive: Callable[[str], bool]) -> Sequence[str]:
-        """Find nothing."""
-        return ()
 
 
 class BubbleSession(LocalSession):

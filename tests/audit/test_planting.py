@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from evalwright.audit.canaries import CONTROLS, PLACES, new_codes, token
 from evalwright.audit.planting import Planted, gold_digests
@@ -41,6 +43,39 @@ def test_gold_files_count_unless_they_are_small_or_shown_to_the_agent(project: P
         digest(f"patch {LONG}"),
     }
     assert digest(cases) in known[str(len(cases))]
+
+
+def known(project: Project, cases: list[dict[str, Any]], files: dict[str, str]) -> set[str]:
+    """Return the digests by which gold of a suite is known, but for that of its cases."""
+    suite = project.suite(
+        runner={"argv": ["true"], "files": ["agent"]},
+        cases=[{"expect": {"exact": LONG}} | case for case in cases],
+        scorers=[{"use": "exact"}],
+        files={"agent/run.sh": "true\n"} | files,
+    )
+    digests = {digest for digests in gold_digests(load_suite(suite).suite).values() for digest in digests}
+    return digests - {digest((suite / "cases.jsonl").read_text())}
+
+
+@pytest.mark.parametrize("copy", ["fixtures/w/notes/old.py", "fixtures/w/b.py", "agent/b.py"])
+@pytest.mark.parametrize("gold", ["gold", "gold/a.patch", "hidden"])
+def test_gold_that_was_copied_into_its_own_fixture_or_to_the_agent_counts(project: Project, gold: str, copy: str) -> None:
+    kind = "hidden" if gold == "hidden" else "gold"
+
+    assert known(project, [{"id": "a", kind: gold}], {f"{kind}/a.patch": LONG, copy: LONG}) == {digest(LONG)}
+
+
+def test_what_gold_leaves_as_the_fixture_has_it_does_not_count(project: Project) -> None:
+    files = {"gold/lib/a.py": LONG, "fixtures/w/lib/a.py": LONG, "gold/b.py": f"{LONG}b"}
+
+    assert known(project, [{"id": "a", "gold": "gold"}], files) == {digest(f"{LONG}b")}
+
+
+def test_what_one_case_ends_with_and_another_begins_with_does_not_count(project: Project) -> None:
+    files = {"gold/a.py": LONG, "fixtures/later/a.py": LONG}
+    cases = [{"id": "a", "gold": "gold"}, {"id": "b", "workspace": "fixtures/later"}]
+
+    assert known(project, cases, files) == set()
 
 
 def test_planted_suite_is_a_valid_one_without_the_user_s_gold(project: Project) -> None:
@@ -83,6 +118,7 @@ def test_no_record_of_the_test_holds_a_whole_canary(project: Project) -> None:
 def test_text_of_an_unfinished_search_never_says_clean() -> None:
     searched = {"files": 12345, "bytes": 2_000_000, "seconds": 1.0}
     result = {"sandbox": "s", "isolation": "i", "promised": True, "spy": "python3", "places": ["expect"], "hits": []}
+    result["left_out"] = []
 
     text = leak_text(result | {"searched": searched, "complete": False})
 
@@ -90,3 +126,6 @@ def test_text_of_an_unfinished_search_never_says_clean() -> None:
     assert "searched 12,345 files, read 2.0 MB in 1.0 s" in text
     assert "--seconds" in text
     assert leak_text(result | {"searched": searched, "complete": True}).startswith("leak: clean.")
+    closed = leak_text(result | {"searched": searched, "complete": False, "left_out": [{"path": "/opt/closed", "why": "why"}]})
+    assert "not searched: /opt/closed: why" in closed
+    assert "clean" not in closed

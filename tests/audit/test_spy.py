@@ -22,7 +22,9 @@ import pytest
 
 from evalwright.audit import spy
 from evalwright.audit.canaries import new_codes, token
-from evalwright.audit.spy import Spy, encoded_marks
+from evalwright.audit.forms import UNPACKED_BYTES, encoded_marks
+from evalwright.audit.leak_agents import _loaded
+from evalwright.audit.spy import Spy
 
 CODES = new_codes()
 CANARY = token(CODES, "gold").encode()
@@ -48,6 +50,16 @@ def pack(data: bytes) -> bytes:
     return b"PACK\0\0\0\2\0\0\0\2" + b"\x30" + zlib.compress(b"") + b"\xb5\x0a" + zlib.compress(data) + b"\0" * 20
 
 
+def dump(data: bytes, *, group: int) -> bytes:
+    """Return a dump with addresses and text, as ``xxd`` (groups of two) and ``hexdump -C`` (of one) print it."""
+    lines: list[str] = []
+    for at in range(0, len(data), 16):
+        row = data[at : at + 16]
+        digits = " ".join(row[n : n + group].hex() for n in range(0, 16, group) if row[n:])
+        lines.append(f"{at:08x}{':' if group == 2 else ' '} {digits:<50} |{row.decode()}|")
+    return "\n".join(lines).encode()
+
+
 FORMS: dict[str, tuple[bytes, str]] = {
     "plain": (b"some words " + CANARY + b" and others", "plain"),
     "plain among zeros": (b"\0" * 5000 + CANARY, "plain"),
@@ -60,6 +72,31 @@ FORMS: dict[str, tuple[bytes, str]] = {
     "base64 across two chunks": (b" " * (spy.CHUNK_BYTES - 20) + base64.b64encode(CANARY), "base64"),
     "hex": (CANARY.hex().encode(), "hex"),
     "hex in capitals": (CANARY.hex().upper().encode(), "hex"),
+    "hex with spaces": (CANARY.hex(" ").encode(), "hex"),
+    "hex with colons": (CANARY.hex(":").upper().encode(), "hex"),
+    "hex in pairs and lines": (CANARY.hex(" ", 2).replace(" 4", "\n4").encode(), "hex"),
+    "hex escaped": ("".join(f"\\x{byte:02x}" for byte in CANARY).encode(), "hex"),
+    "hex as an array": (", ".join(f"0x{byte:02X}" for byte in CANARY).encode(), "hex"),
+    "hex across two chunks": (b" " * (spy.CHUNK_BYTES - 20) + CANARY.hex(" ").encode(), "hex"),
+    "hex dump in pairs": (dump(b"xyz" + CANARY, group=2), "hex"),
+    "hex dump in bytes": (dump(CANARY, group=1), "hex"),
+    "utf-16": (("é" + CANARY.decode()).encode("utf-16"), "utf-16"),
+    "utf-16, big end first": (CANARY.decode().encode("utf-16-be"), "utf-16"),
+    "utf-16 across two chunks": (b" " * (spy.CHUNK_BYTES - 21) + CANARY.decode().encode("utf-16-le"), "utf-16"),
+    "utf-32": (CANARY.decode().encode("utf-32"), "utf-32"),
+    "utf-32, big end first": (CANARY.decode().encode("utf-32-be"), "utf-32"),
+    "utf-16 in gzip": (gzip.compress(CANARY.decode().encode("utf-16")), "utf-16 in compressed"),
+    "gzip in gzip": (gzip.compress(gzip.compress(CANARY)), "compressed"),
+    "gzip in bzip2 in xz": (lzma.compress(bz2.compress(gzip.compress(CANARY))), "compressed"),
+    "gzip in zip": (zipped(gzip.compress(CANARY) + b"tree" * 2000), "compressed in zip"),
+    "gzip after a header": (b"a header of some kind\n" * 9 + gzip.compress(CANARY), "compressed"),
+    "gzip after a false beginning": (b"\x1f\x8b\x08\0" * 3 + gzip.compress(CANARY) + b"\0" * 9, "compressed"),
+    "second member of gzip": (gzip.compress(b"first") + gzip.compress(CANARY), "compressed"),
+    "bzip2 after a header": (b"header" + bz2.compress(CANARY), "compressed"),
+    "xz after a header": (b"header" + lzma.compress(b"tree" * 2000 + CANARY), "compressed"),
+    "zlib after a header": (b"header" + zlib.compress(CANARY), "compressed"),
+    "zip after a program": (b"#!/bin/sh\n" + zipped(CANARY), "zip"),
+    "gzip that is cut off": (gzip.compress(b"x" * 99 + CANARY + os.urandom(5000))[:-2000], "compressed"),
     "gzip": (gzip.compress(CANARY), "compressed"),
     "bzip2": (bz2.compress(CANARY), "compressed"),
     "xz": (lzma.compress(b"tree" * 2000 + CANARY), "compressed"),
@@ -166,10 +203,58 @@ def test_search_ends_when_the_time_is_up_and_says_so(tmp_path: Path, capfdbinary
     assert (last[0], last[4]) == (b"done", b"0")
 
 
+def test_extended_attributes_of_files_and_directories_are_read(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "file").write_bytes(b"nothing")
+    try:
+        os.setxattr(tmp_path / "file", "user.note", base64.b64encode(CANARY))
+        os.setxattr(tmp_path / "d", f"user.{CANARY.decode()}", b"")
+    except OSError:
+        pytest.skip("the file system keeps no attributes of users")
+
+    assert {(how, Path(path).name) for _, _, how, path in found(tmp_path)} == {
+        ("attribute", "d"),
+        ("base64 in attribute", "file"),
+    }
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="nobody else can make a directory that is closed to the one who searches")
+@pytest.mark.parametrize(("mode", "left"), [(0o711, ["closed"]), (0o700, []), (0o755, [])])
+def test_directory_that_can_be_entered_and_not_listed_makes_the_search_incomplete(mode: int, left: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        place.chmod(0o755)
+        (place / "closed").mkdir(mode=mode)
+        (place / "closed" / "file").write_bytes(CANARY)
+        program = (
+            f"{_loaded('forms', 'spy')}\none = module.Spy(60.0, 0.0, {{}})\none.tree({os.fsencode(name)!r})\nprint(one.cut)"
+        )
+        done = subprocess.run(
+            ["/usr/bin/python3", "-I", "-"], input=program, user=65534, group=65534, text=True, capture_output=True, check=True
+        )
+
+    said = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [Path(words[2]).name for words in said if words[0] == "left"] == left
+    assert said[-1] == [str(bool(left))]
+    assert [words[0] for words in said if words[0] == "hit"] == ["hit"] * (mode == 0o755)
+
+
+def test_layers_without_end_are_given_up(tmp_path: Path) -> None:
+    content = CANARY
+    for _ in range(30):
+        content = gzip.compress(content)
+    (tmp_path / "file").write_bytes(content)
+    one = Spy(60.0, 0.0, {})
+
+    one.tree(os.fsencode(tmp_path))
+
+    assert (one.hits, one.cut) == (set(), True)
+
+
 LARGE: dict[str, bytes] = {
-    "grows": gzip.compress(bytes(spy.UNPACKED_BYTES + 1), 1),
-    "is large itself": gzip.compress(b"") + bytes(spy.UNPACKED_BYTES),
-    "large pack": pack(b"a") + bytes(spy.UNPACKED_BYTES),
+    "grows": gzip.compress(bytes(UNPACKED_BYTES + 1), 1),
+    "is large itself": gzip.compress(b"") + bytes(UNPACKED_BYTES),
+    "large pack": pack(b"a") + bytes(UNPACKED_BYTES),
 }
 
 
@@ -196,7 +281,7 @@ def test_large_file_is_read_last(tmp_path: Path) -> None:
 
 
 def test_what_the_spy_carries_is_no_find(tmp_path: Path) -> None:
-    for name in ("spy.py", "spy.sh", "canaries.py", "leak_agents.py"):
+    for name in ("spy.py", "spy.sh", "forms.py", "canaries.py", "leak_agents.py"):
         (tmp_path / name).write_bytes((Path(spy.__file__).parent / name).read_bytes())
 
     assert found(tmp_path) == set()
@@ -220,3 +305,20 @@ def test_shell_spy_is_read_by_a_plain_shell(shell_spy: str) -> None:
     done = subprocess.run(["busybox", "sh", "-n"], input=shell_spy, text=True, capture_output=True, check=False)
 
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="nobody else can make a directory that is closed to the one who searches")
+def test_shell_spy_names_a_directory_that_can_be_entered_and_not_listed(shell_spy: str) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        place.chmod(0o755)
+        (place / "closed").mkdir(mode=0o711)
+        (place / "shut").mkdir(mode=0o700)
+        script = f"seconds=0\nworkspace={place}\nexchange={place}\nencoded=\n{shell_spy}"
+        done = subprocess.run(
+            ["busybox", "sh", "-s"], input=script, user=65534, group=65534, text=True, capture_output=True, check=True
+        )
+
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [words[2] for words in lines if words[0] == "left"] == [f"{place}/closed"]
+    assert lines[-1][0::4] == ["done", "0"]

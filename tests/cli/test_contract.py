@@ -230,6 +230,15 @@ def test_missing_or_wrong_value_is_a_usage_error_that_names_the_flag(here: Call,
     assert not (project.path / "evals" / "runs").exists()
 
 
+@pytest.mark.parametrize("form", [["--format", "text"], ["--format=text"], ["--format", "json", "--format", "text"]], ids=len)
+@pytest.mark.parametrize("words", [["report", "r", "--nope"], ["run"], ["rnu", "demo"]], ids=" ".join)
+def test_usage_error_is_told_as_text_where_text_is_asked_for(project: Project, words: list[str], form: list[str]) -> None:
+    answer = project.call(*words, *form)
+    assert (answer.exit_code, answer.stdout) == (1, "")
+    assert "(E_" in answer.stderr
+    assert project.call(*words, *form, "--json").error_codes
+
+
 @pytest.mark.parametrize(
     ("words", "meant", "corrected"),
     [

@@ -299,6 +299,31 @@ def test_workspaces_say_whether_they_are_a_memory_disk(
     assert ("(memory disk)" in entry["details"]) is memory
 
 
+def test_workspaces_that_a_dead_process_left_are_named_with_their_mounts_and_go_with_prune(
+    here: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVALWRIGHT_WORKSPACES", str(tmp_path))
+    code = "from evalwright.workspace import owned_name; print(owned_name())"
+    owner = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    left = tmp_path / f"evalwright-{os.getuid()}" / owner
+    (left / "trial" / "w").mkdir(parents=True)
+    mounts = 0
+    if os.geteuid() == 0:
+        subprocess.run(["mount", "-t", "tmpfs", "none", str(left / "trial" / "w")], check=True)
+        mounts = 1
+    try:
+        found = component(here, "workspaces")
+        here("jobs", "prune", "--yes")
+        gone = not left.exists()
+    finally:
+        if left.exists() and mounts:
+            subprocess.run(["umount", str(left / "trial" / "w")], check=True)
+    assert (found["state"], found["recommended_action"]["command"]) == ("degraded", "evalwright jobs prune --yes")
+    assert f"{left}{' (1 mounted)' if mounts else ''}" in found["details"]
+    assert gone
+    assert component(here, "workspaces")["state"] == "healthy"
+
+
 def test_workspaces_that_are_no_directory_are_unhealthy(here: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVALWRIGHT_WORKSPACES", str(tmp_path / "nowhere"))
 

@@ -7,6 +7,8 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -229,6 +231,46 @@ def test_nothing_stays_behind(project: Project, require: Require) -> None:
 
     assert leaky.exit_code == 0
     assert tree(project.path) == before
+
+
+def test_what_a_killed_test_left_is_gone_after_the_next_run_or_prune(project: Project) -> None:
+    project.suite(cases=[CASE], scorers=[{"use": "exact"}])
+    for words in (["run", "demo"], ["jobs", "prune", "--yes"]):
+        code = "from evalwright.workspace import owned_name; print(owned_name())"
+        owner = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+        left = project.path / "evals" / ".leak-test"
+        (left / f"{owner}-0a1b" / "evals").mkdir(parents=True)
+
+        project.call(*words, "--json")
+
+        assert not left.exists()
+
+
+def test_answer_that_was_copied_into_the_fixture_is_found(project: Project, require: Require) -> None:
+    require("bwrap")
+    solution = "def solve(): return 'long enough to be told from any other file of this machine'\n"
+    files = {"gold/a/solve.py": solution, "fixtures/w/notes/solve.old": solution}
+    project.suite(cases=[CASE | {"gold": "gold/a"}], scorers=[{"use": "exact"}], files=files, sandbox={"use": "bubblewrap"})
+
+    answer = leak(project)
+
+    assert answer.data["leak"]["hits"] == [{"place": "suite", "path": "/workspace/notes/solve.old", "how": "same content"}]
+    assert answer.exit_code == 6
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="nobody else can make a directory that is closed to the agent")
+def test_directory_that_an_agent_can_enter_and_not_list_is_named(project: Project, require: Require) -> None:
+    require("bwrap")
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        (Path(name) / "closed").mkdir(mode=0o711)
+
+        answer = leak(project, table={"use": "bubblewrap", "read_only": [name]})
+
+    result = answer.data["leak"]
+    assert (result["hits"], result["complete"]) == ([], False)
+    assert [left["path"] for left in result["left_out"]] == [f"{name}/closed"]
+    assert "W_LEAK_SEARCH_INCOMPLETE" in answer.warning_codes
 
 
 @pytest.mark.acceptance

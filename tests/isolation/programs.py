@@ -9,6 +9,8 @@ from pathlib import PurePosixPath
 
 from tests.isolation.world import Attempt, died
 
+from evalwright_plugins.sandboxes._seccomp import ABIS
+
 Judge = Callable[[Attempt], bool]
 
 
@@ -73,6 +75,22 @@ PTRACE = (
     "import ctypes, os\n"
     "libc = ctypes.CDLL(None, use_errno=True)\n"
     "if libc.ptrace(0x4206, int(os.environ['VICTIM']), 0, 0) == 0: print('REACHED')\n"
+)
+SOCKETS = (
+    "import socket\n"
+    "for family in {*range(64)} - {socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK}:\n"
+    "    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET):\n"
+    "        try: socket.socket(family, kind)\n"
+    "        except OSError: continue\n"
+    "        print('REACHED')\n"
+)
+CALLS = (
+    "import ctypes, errno, platform\n"
+    f"calls = { ({name: list(abi.denied.values()) for name, abi in ABIS.items()}) }[platform.machine()]\n"
+    "libc = ctypes.CDLL(None, use_errno=True)\n"
+    "for number in calls:\n"
+    "    done = libc.syscall(number, 0, 0, 0, 0, 0, 0)\n"
+    "    if done >= 0 or ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS, errno.EACCES): print('REACHED')\n"
 )
 PROGRAMS: Sequence[Program] = (
     sh("read `/etc/shadow`", "grep -q '^root:[^:]*:[0-9]' /etc/shadow && echo REACHED", said("REACHED")),
@@ -149,6 +167,8 @@ PROGRAMS: Sequence[Program] = (
         CONNECT.format("socket.socket(socket.AF_UNIX).connect('\\0' + os.environ['ABSTRACT'])"),
         said("REACHED"),
     ),
+    python("open a socket of a seldom family, such as VSOCK", SOCKETS, said("REACHED")),
+    python("call keyrings, BPF, performance counters or io_uring", CALLS, said("REACHED")),
     sh("mount a file system", "unshare -rm mount -t tmpfs none /tmp && echo REACHED", said("REACHED")),
     sh(
         "set a parameter of the kernel",

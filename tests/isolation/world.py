@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evalwright.interfaces import BoundedOutput, Command, Deadline, Sandbox, SandboxRequest, Session
+from evalwright.interfaces import BoundedOutput, Command, Deadline, Sandbox, SandboxRequest, Session, give_tree
 from evalwright.model import Completed
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -118,6 +118,7 @@ def attempt(
     root.mkdir(mode=0o711)
     for name in ("w", "x"):
         (root / name).mkdir(mode=0o700)
+        give_tree(root / name, sandbox.user)
     request = SandboxRequest(owner=f"run/{root.name}/1", workspace=root / "w", exchange=root / "x")
     session = sandbox.open(request)
     try:

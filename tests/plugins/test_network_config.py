@@ -9,9 +9,22 @@ import pytest
 from pydantic import ValidationError
 
 from evalwright_plugins.network import Injection, NetworkConfig, injection_problems, proxy_environment
-from evalwright_plugins.network._hosts import AllowList
+from evalwright_plugins.network._hosts import AllowList, split_authority
 
 INJECT = {"host": "api.example.com", "header": "Authorization", "env": "API_KEY", "format": "Bearer {value}"}
+ODD_ADDRESSES = (
+    "0x7f.1",
+    "127.1",
+    "127.0.1",
+    "2130706433",
+    "0x7f000001",
+    "0177.0.0.1",
+    "127.0.0.01",
+    "0x7F.0.0.1",
+    "1.2.3.4.5",
+    "127.1.",
+)
+"""Spellings that the system's resolver takes for addresses, or that look like one."""
 LISTED = {"network": "allowlist", "allow": ["api.example.com"]}
 
 
@@ -34,6 +47,12 @@ LISTED = {"network": "allowlist", "allow": ["api.example.com"]}
         ("*.example.com:8443", "a.example.com", 443, False),
         ("127.0.0.1:8000", "127.0.0.1", 8000, True),
         ("127.0.0.1:8000", "127.0.0.1", 80, False),
+        ("[::ffff:127.0.0.1]", "127.0.0.1", 80, True),
+        ("[::FFFF:7f00:1]:8000", "127.0.0.1", 8000, True),
+        ("127.0.0.1.", "127.0.0.1", 80, True),
+        ("[0:0:0:0:0:0:0:1]", "::1", 80, True),
+        ("1.example.com", "1.example.com", 443, True),
+        ("0xfe.example.com", "0xfe.example.com", 443, True),
         ("[::1]:8000", "::1", 8000, True),
         ("[0:0:0:0:0:0:0:1]", "::1", 443, True),
     ],
@@ -104,6 +123,15 @@ def test_localhost_stands_for_loopback_and_for_nothing_else() -> None:
         ("api.example.com:0", "1 to 65535"),
         ("api.example.com:65536", "1 to 65535"),
         ("::1", "not a host"),
+        *((odd, "four decimal numbers") for odd in ODD_ADDRESSES),
+        ("*.1", "four decimal numbers"),
+        ("user@127.0.0.1", "not a host"),
+        ("user:password@api.example.com", "not a host"),
+        ("127.0.0.1..", "not a host"),
+        ("api.example.com..", "not a host"),
+        ("[::1%lo]", "not a host"),
+        ("127.0.0.1%2e", "not a host"),
+        ("\u0661\u0662\u0667.0.0.1", "not a host"),
         ("[api.example.com]", "not a host"),
         ("ex\u00e4mple.com", "not a host"),
         ("a\nb", "not a host"),
@@ -180,3 +208,15 @@ def test_commands_are_told_of_the_proxy_and_speak_to_their_own_loopback_directly
 
 def test_loopback_of_the_host_that_is_listed_goes_through_the_proxy() -> None:
     assert proxy_environment(3128, ["127.0.0.1:8000", "localhost:8000", "[::1]:8000"])["NO_PROXY"] == ""
+
+
+@pytest.mark.parametrize("authority", [*ODD_ADDRESSES, "user@127.0.0.1", "127.0.0.1%2e"])
+def test_what_a_trial_asks_for_is_spelled_as_an_entry_is(authority: str) -> None:
+    with pytest.raises(ValueError, match=r"four decimal numbers|not a host"):
+        split_authority(f"{authority}:80")
+
+
+def test_wrapped_address_is_the_one_that_it_wraps() -> None:
+    assert split_authority("[::ffff:10.0.0.1]:80") == ("10.0.0.1", 80)
+    assert AllowList(["10.0.0.1"]).admits_address(ipaddress.ip_address("::ffff:10.0.0.1"), 80)
+    assert not AllowList(["10.0.0.2"]).admits_address(ipaddress.ip_address("::ffff:10.0.0.1"), 80)

@@ -487,6 +487,7 @@ def test_record_is_bounded_and_loses_no_count() -> None:
 
     assert len(entries) <= 1000
     assert entries[-1]["host"] == "(others)"
+    assert "more than 1,000" in str(entries[-1]["reason"])
     assert sum(int(entry["count"] or 0) for entry in entries) == 1005
 
 

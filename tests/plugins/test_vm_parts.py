@@ -19,12 +19,16 @@ from tests.plugins.machines import config
 
 from evalwright.errors import SandboxError, SandboxLost
 from evalwright.interfaces import Deadline
+from evalwright.processes import Supervisor
 from evalwright.testing import FakeHost
 from evalwright.testing._waiting import soon
+from evalwright_plugins.sandboxes.vm import host as machine_host
 from evalwright_plugins.sandboxes.vm.archive import read_archive
 from evalwright_plugins.sandboxes.vm.cache import Cache
 from evalwright_plugins.sandboxes.vm.channel import Channel
+from evalwright_plugins.sandboxes.vm.config import VmConfig
 from evalwright_plugins.sandboxes.vm.guest import wire
+from evalwright_plugins.sandboxes.vm.image import _record
 from evalwright_plugins.sandboxes.vm.pack import Tree, pack
 from evalwright_plugins.sandboxes.vm.place import discard_place, make_place
 from evalwright_plugins.sandboxes.vm.plugin import VmSandbox
@@ -33,6 +37,8 @@ from evalwright_plugins.sandboxes.vm.unpack import unpack
 
 if TYPE_CHECKING:
     from tests.conftest import Project
+
+    from evalwright_plugins.sandboxes.vm.image import Image
 
 ROOM = 1 << 20
 Entry = tuple[str, bytes, dict[str, Any]]
@@ -351,7 +357,36 @@ def test_status_of_an_empty_cache_says_how_to_build(project: Project, tmp_path: 
 
 def test_busybox_root_takes_no_packages(project: Project, tmp_path: Path) -> None:
     answer = project.call("vm", "build", "--root", "busybox", "--package", "git", "--cache", str(tmp_path / "c"))
-    assert (answer.exit_code, answer.error_codes) == (3, ["E_SANDBOX_FAILED"])
+    assert (answer.exit_code, answer.error_codes) == (1, ["E_CASE_INVALID"])
+
+
+@pytest.mark.parametrize("place", ["/dev/null", "/dev/null/below", "/proc/evalwright"])
+def test_cache_in_which_nothing_can_be_kept_is_a_usage_error(project: Project, place: str) -> None:
+    answer = project.call("vm", "build", "--root", "busybox", "--cache", place)
+    assert (answer.exit_code, answer.error_codes) == (1, ["E_CASE_INVALID"])
+    assert place in answer.envelope["errors"][0]["message"]
+
+
+def test_preflight_names_the_image_that_is_there_instead(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    place = cache.place("images", "key")
+    place.mkdir(parents=True)
+    (place / "root.squashfs").touch()
+    cache.write(_record("busybox"), {"key": "key"})
+    with FakeHost() as host:
+        (problem,) = VmSandbox(VmConfig(cache=str(tmp_path)), host).check("worker")
+    assert "there is one of busybox" in problem.message or "not installed" in problem.message
+    assert '"root": "busybox"' in problem.hint or "apt-get" in problem.hint
+
+
+def test_kvm_that_does_not_work_is_refused_by_preflight(vm_image: Image) -> None:
+    with FakeHost() as host:
+        with Supervisor() as supervisor:
+            if machine_host.accelerator(Cache(), vm_image, "auto", supervisor) == "kvm":
+                pytest.skip("KVM works here")
+        problems = VmSandbox(VmConfig(root="busybox", accelerator="kvm"), host).check("coordinator")
+    assert [problem.message for problem in problems] == ["no guest starts with KVM here"]
+    assert problems[0].fatal
 
 
 def test_pruning_spares_what_is_wanted_or_in_use(tmp_path: Path) -> None:

@@ -84,6 +84,14 @@ def test_a_limit_that_a_shell_reports_for_its_last_program_is_named(supervisor: 
     assert run(supervisor, ["/bin/sh", "-c", "exit 153"], {}).limit is None
 
 
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_program_that_exits_with_the_number_of_a_cpu_limit_is_not_taken_for_one_that_computed(
+    supervisor: Supervisor, wrapped: bool
+) -> None:
+    done = run(supervisor, ["/bin/sh", "-c", "exit 152"], {"cpu_seconds": 60}, wrapped=wrapped)
+    assert (done.signal, done.limit) == (24 if wrapped else None, None)
+
+
 def test_without_limits_nothing_is_said_to_bind(supervisor: Supervisor) -> None:
     assert run(supervisor, ["/bin/true"], {}).limit_source is None
 

@@ -97,27 +97,57 @@ def test_each_way_of_making_a_workspace_gives_the_same_record(project: Project) 
 
 @pytest.mark.usefixtures("overlays")
 @pytest.mark.parametrize(
-    ("flags", "env", "sandbox", "seen"),
+    ("flags", "env", "sandbox"),
     [
-        ([], {}, None, False),
-        (["--paranoid"], {}, None, True),
-        ([], {"EVALWRIGHT_PARANOID": "1"}, None, True),
-        ([], {}, {"use": "restoring.py:RestoringSandbox"}, True),
+        ([], {}, None),
+        (["--paranoid"], {}, None),
+        ([], {"EVALWRIGHT_PARANOID": "1"}, None),
+        ([], {}, {"use": "restoring.py:RestoringSandbox"}),
     ],
     ids=["plain", "flag", "variable", "restored"],
 )
-def test_write_below_an_overlay_is_seen_by_who_reads_everything(
-    project: Project, flags: list[str], env: dict[str, str], sandbox: dict[str, str] | None, seen: bool
+def test_write_below_an_overlay_is_seen(
+    project: Project, flags: list[str], env: dict[str, str], sandbox: dict[str, str] | None
 ) -> None:
     suite: dict[str, Any] = {"files": {"restoring.py": SANDBOX}} | ({"sandbox": sandbox} if sandbox else {})
 
     ran(project, "demo", BELOW, *flags, env={"EVALWRIGHT_CLONE": "overlay", **env}, **suite)
 
     changed = [change["path"] for change in project.record("demo", "one", "workspace-diff.json")["changed_paths"]]
-    assert changed == (["d0/f0"] if seen else [])
+    assert changed == ["d0/f0"]
 
 
-def test_way_that_is_impossible_is_an_error_of_the_trial_that_names_it(project: Project) -> None:
+@pytest.mark.usefixtures("overlays")
+@pytest.mark.parametrize(
+    ("damage", "path"),
+    [
+        ("echo tampered > $base/d0/f0", "d0/f0"),
+        ("rm $base/d0/f4", "d0/f4"),
+        ("echo new > $base/d1/new", "d1/new"),
+        ("echo new > $base/new", "new"),
+    ],
+)
+def test_damage_below_an_overlay_is_on_record_and_no_later_trial_starts_from_it(
+    project: Project, damage: str, path: str
+) -> None:
+    begin = "cat d0/f0 > seen; ls -AlR d0 d1 | awk 'NF > 8 {print $1, $9}' >> seen; ls >> seen"
+    runner = {"shell": True, "command": f"{begin}; for base in ../../*/b; do {damage}; done"}
+    cases = [{"id": "one"}, {"id": "two"}]
+    project.suite(runner=runner, files=FIXTURE, cases=cases, scorers=[{"use": "exit-code", "exit_code": 0}])
+
+    project.call("run", "demo", "--run-id", "r", "--jobs", "1", "--json", env={"EVALWRIGHT_CLONE": "overlay"})
+
+    for case in ("one", "two"):
+        changes = project.record("r", case, "workspace-diff.json")["changed_paths"]
+        assert {change["path"] for change in changes} == {path, "seen"}
+    one, two = (
+        next(c for c in project.record("r", case, "workspace-diff.json")["changed_paths"] if c["path"] == "seen")
+        for case in ("one", "two")
+    )
+    assert one == two
+
+
+def test_way_that_is_impossible_refuses_the_run_before_anything_starts(project: Project) -> None:
     memory = Path("/dev/shm")
     if not os.access(memory, os.W_OK) or memory.stat().st_dev == project.path.stat().st_dev:
         pytest.skip("there is no second file system")
@@ -126,5 +156,9 @@ def test_way_that_is_impossible_is_an_error_of_the_trial_that_names_it(project: 
 
     answer = project.call("run", "demo", "--run-id", "r", "--format", "json", env=env)
 
-    assert answer.data["run"]["status_counts"]["error"] == 1
-    assert "EVALWRIGHT_CLONE=reflink is impossible" in project.record("r", "one", "runner.json")["error"]["message"]
+    (error,) = answer.envelope["errors"]
+    assert (answer.exit_code, error["code"]) == (1, "E_CASE_INVALID")
+    assert "EVALWRIGHT_CLONE=reflink is impossible" in error["message"]
+    assert "copy or auto" in error["hint"]
+    assert not (project.path / "evals/runs/r").exists()
+    assert project.call("run", "demo", "--run-id", "r", env=env | {"EVALWRIGHT_CLONE": "copy"}).exit_code == 0

@@ -21,20 +21,19 @@ from evalwright.errors import Interrupted, SandboxError, UsageError
 from evalwright.interfaces import Command
 from evalwright.model import Completed
 from evalwright.processes import Supervisor
-from evalwright.rundir import disk_errors, read_object
+from evalwright.rundir import Layout, disk_errors, read_object
 from evalwright.workspace import clear_abandoned, owned_name, remove_tree
 
 __all__ = ["DEFAULT_SECONDS", "leak_test"]
 
 DEFAULT_SECONDS = 60.0
-FAMILY = ".leak-test"
 END_SECONDS = 20.0
 CLOCK_SLACK_SECONDS = 2.0
 Record = dict[str, Any]
 
 
 def leak_test(request: RunRequest, *, seconds: float, stop: Stop) -> Record:
-    """Return ``{sandbox, isolation, promised, spy, places, hits[{place, path, how}], searched{}, complete}``.
+    """Return ``{sandbox, isolation, promised, spy, places, hits[{place, path, how}], searched{}, left_out[], complete}``.
 
     A real run of three trials is made in a private project beside the user's own, in a process whose environment and
     command line hold canaries too; the spy searches for at most ``seconds``. Leaves nothing behind. Raises
@@ -59,7 +58,7 @@ def leak_test(request: RunRequest, *, seconds: float, stop: Stop) -> Record:
 def _private_place(evals: Path) -> Generator[Path]:
     """Give a directory where the user's own gold lies, so that whoever can read that can read this; gone after the block."""
     home = next(place for place in (evals, *evals.absolute().parents) if place.is_dir()).resolve()
-    family = home / FAMILY
+    family = Layout(home, home).leak_tests
     root = family / f"{owned_name()}-{secrets.token_hex(4)}"
     try:
         clear_abandoned(family)

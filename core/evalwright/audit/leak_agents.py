@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, RootModel
 
 from evalwright.audit.canaries import CONTROLS, PLACES, token
-from evalwright.audit.spy import encoded_marks
+from evalwright.audit.forms import encoded_marks
 from evalwright.errors import TrialError
 from evalwright.interfaces import Command, Deadline, Host, Runner, RunnerContext, ScoreContext, Scorer, Session
 from evalwright.model import Completed, RunnerResult, Score, ScoredTrial, TrialView
@@ -146,7 +146,7 @@ class LeakRunner(Runner[LeakConfig]):
             "exchange": str(session.exchange),
             "known": json.loads(Path(self.config.known).read_bytes()),
         }
-        return f"{_source('spy.py')}\n\nmain({settings!r})\n"
+        return f"{_loaded('forms', 'spy')}\nmodule.main({settings!r})\n"
 
     def _shell(self, session: Session) -> str:
         marks = " ".join(f"{mark[:4].decode()}.{mark[4:].decode()}" for _, mark, _ in encoded_marks())
@@ -166,9 +166,10 @@ class LeakRunner(Runner[LeakConfig]):
             why = done.spawn_error or done.stderr.text.strip()[-500:] or f"exit status {done.exit_code}"
             what = f"did not find {', '.join(sorted(missed))}" if ends else "ended too early"
             raise TrialError("spy", f"the spy {what}, so it proves nothing: {why}")
+        left = [{"path": words[2], "why": words[1]} for words in lines if words[0] == "left" and len(words) == 3]
         _, files, size, seconds, complete = ends[0] if ends else ("", "0", "0", "0", "0")
         searched = {"files": int(files), "bytes": int(size), "seconds": float(seconds)}
-        return {"hits": _sorted(hits), "searched": searched, "complete": complete == "1" and not missed}
+        return {"hits": _sorted(hits), "searched": searched, "left_out": left, "complete": complete == "1" and not missed}
 
 
 class Canary(RootModel[str], strict=True, frozen=True):
@@ -210,6 +211,15 @@ class LeakScorer(Scorer[LeakConfig]):
         if not done.canceled:
             why = done.spawn_error or done.stderr.text.strip()[-300:] or f"exit status {done.exit_code}"
             raise TrialError("neighbour", f"a grader's command ended early: {why}")
+
+
+def _loaded(*names: str) -> str:
+    """Return a program that makes modules of this package from their source, each under its own name."""
+    sources = {f"{__package__}.{name}": _source(f"{name}.py") for name in names}
+    return (
+        f"import sys, types\nfor name, source in {sources!r}.items():\n"
+        "    module = sys.modules[name] = types.ModuleType(name)\n    exec(source, module.__dict__)"
+    )
 
 
 def _source(name: str) -> str:

@@ -145,21 +145,48 @@ class Planted:
 def gold_digests(suite: Suite) -> dict[str, list[str]]:
     """Return the SHA-256 of every gold file of a suite by size in bytes: cases, hidden files, reference solutions.
 
-    Files whose content a fixture or the agent's own files have too, and very small ones, tell nothing and are left out.
+    Very small files tell nothing and are left out; so is what a fixture shows anyway (:func:`_shown`).
     """
-    gold = [suite.cases_file, *(path for case in suite.cases for path in (case.hidden, case.gold) if isinstance(path, str))]
-    shown = [*(case.workspace for case in suite.cases), *suite.agent.files]
-    open_to_all = {digest for path in sorted(set(shown)) for digest, _ in _digests(suite.directory / path)}
     found: dict[str, list[str]] = {}
-    for path in sorted(set(gold)):
-        for digest, size in _digests(suite.directory / PurePosixPath(path)):
-            if digest not in open_to_all and size >= SMALLEST_BYTES and digest not in found.get(str(size), ()):
+    for _, digest, size in _files(suite.directory / suite.cases_file):
+        found.setdefault(str(size), []).append(digest)
+    shown = _shown(suite)
+    for case in suite.cases:
+        for _, digest, size in _gold(suite, case):
+            if digest not in shown and size >= SMALLEST_BYTES and digest not in found.get(str(size), ()):
                 found.setdefault(str(size), []).append(digest)
-    return found
+    return {size: sorted(digests) for size, digests in found.items()}
 
 
-def _digests(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield the bare SHA-256 and the size of a file, or of each file below a directory; links are left out."""
+def _shown(suite: Suite) -> set[str]:
+    """Return digests of gold files that are no secret: their case's fixture has the same content at the same path, so that
+    they change nothing, or only the fixtures of other cases have it, as where one case begins with what another one ends.
+
+    Content that lies elsewhere in its own case's fixture is a copy of the answer.
+    """
+    fixtures = {path: list(_files(suite.directory / path)) for path in {case.workspace for case in suite.cases}}
+    shown: set[str] = set()
+    copied: set[str] = set()
+    for case in suite.cases:
+        place = {name: digest for name, digest, _ in fixtures[case.workspace]}
+        for name, digest, _ in _gold(suite, case):
+            if place.get(name) == digest:
+                shown.add(digest)
+            elif digest in place.values():
+                copied.add(digest)
+    everywhere = {digest for files in fixtures.values() for _, digest, _ in files}
+    return shown | (everywhere - copied)
+
+
+def _gold(suite: Suite, case: Case) -> Iterator[tuple[str, str, int]]:
+    for path in (case.hidden, case.gold):
+        if isinstance(path, str):
+            yield from _files(suite.directory / PurePosixPath(path))
+
+
+def _files(path: Path) -> Iterator[tuple[str, str, int]]:
+    """Yield relative path, bare SHA-256 and size of a file, or of each file below a directory; links are left out."""
     for file in [path] if path.is_file() else sorted(path.rglob("*")):
         if file.is_file() and not file.is_symlink():
-            yield digest_file(file).removeprefix("sha256:"), file.stat().st_size
+            name = str(file.relative_to(path)) if file != path else ""
+            yield name, digest_file(file).removeprefix("sha256:"), file.stat().st_size

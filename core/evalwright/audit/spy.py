@@ -1,45 +1,36 @@
 """The spy of the leak test: it reads whatever the place lets it read, and says where it met a canary.
 
-The file stands alone, so that it can be given to any Python from 3.7 on in any sandbox. It knows how a canary begins and no
-whole one. It prints lines of words separated by tabs: ``hit PLACE CODE HOW PATH`` for each find, at last
-``done FILES BYTES SECONDS COMPLETE``. Without that last line it did not finish, whatever the reason.
+The file stands alone but for :mod:`evalwright.audit.forms`, so that both can be given to any Python from 3.7 on in any
+sandbox. It knows how a canary begins and no whole one. It prints lines of words separated by tabs: ``hit PLACE CODE HOW
+PATH`` for each find, ``left WHY PATH`` for what it could not search, at last ``done FILES BYTES SECONDS COMPLETE``. Without
+that last line it did not finish, whatever the reason.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import hashlib
-import importlib
 import os
-import re
 import stat
 import sys
 import time
-import zipfile
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
+
+from evalwright.audit.forms import OVERLAP_BYTES, UNPACKED_BYTES, readings, tokens, unpacked
 
 __all__ = ["main"]
 
-MARK = b"EVALWRIGHT" + b"-CANARY-"
-TOKEN = re.compile(rb"CANARY-([a-z-]+)-([0-9a-f]{16})")
-BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{0,400}")
-HEX = re.compile(rb"(?:[0-9A-Fa-f]{2}){0,300}")
-ZLIB = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
-PACKERS: dict[bytes, tuple[str, str, tuple[int, ...]]] = {
-    b"\x1f\x8b": ("zlib", "decompressobj", (31,)),
-    b"BZh": ("bz2", "BZ2Decompressor", ()),
-    b"\xfd7zXZ": ("lzma", "LZMADecompressor", ()),
-}
 PSEUDO = {"proc", "sysfs", "cgroup", "cgroup2", "devpts", "debugfs", "tracefs", "securityfs", "pstore", "bpf", "configfs"}
 LAST = {b"usr", b"lib", b"lib32", b"lib64", b"libx32", b"bin", b"sbin", b"boot", b"nix", b"snap"}
 CHUNK_BYTES = 1 << 20
-OVERLAP_BYTES = 512
 LARGE_BYTES = 16 << 20
-UNPACKED_BYTES = 16 << 20
 MAX_HITS = 1000
+MAX_LEFT_OUT = 100
+UNLISTED = "its names cannot be listed, but whoever knows one can reach it"
+MAX_LAYERS = 8
+TOO_DEEP = "packed in more than 8 layers"
+TOO_LARGE = "larger than what is unpacked"
 EPOCH_OF_REAL_TIMES = 10**9
 
 
@@ -47,20 +38,10 @@ class TimeUp(Exception):
     """The time budget is used up."""
 
 
-def encoded_marks() -> list[tuple[str, bytes, int]]:
-    """Return ``(encoding, how the mark looks in it, characters that stand before it)``; base64 has three alignments."""
-    found = [("hex", MARK.hex().encode(), 0), ("hex", MARK.hex().upper().encode(), 0)]
-    for before in range(3):
-        text = base64.b64encode(b"\0" * before + MARK)
-        first = (before * 8 + 5) // 6
-        found.append(("base64", text[first : (before + len(MARK)) * 8 // 6], first))
-    return found
-
-
 class Spy:
     """One search. ``since`` is the time before which no canary existed; ``known`` maps sizes to digests of gold files.
 
-    ``cut`` tells that something was left out for its size or for the time.
+    ``cut`` tells that something was left out: for its size, for the time, or since nobody may list it.
     """
 
     def __init__(self, seconds: float, since: float, known: dict[int, set[str]]) -> None:
@@ -68,12 +49,12 @@ class Spy:
         self.end = self.started + seconds
         self.since = since
         self.known = known
-        self.marks = encoded_marks()
         self.hits: set[tuple[str, str, str, str]] = set()
         self.read: set[tuple[int, int]] = set()
         self.walked: set[bytes] = set()
         self.pseudo: set[int] = set()
         self.large: list[bytes] = []
+        self.left_out: set[bytes] = set()
         self.files = 0
         self.bytes = 0
         self.cut = False
@@ -85,28 +66,24 @@ class Spy:
 
     def hit(self, place: str, code: str, how: str, path: bytes) -> None:
         """Print a find, once."""
-        shown = "".join(c if c.isprintable() else "?" for c in path.decode("utf-8", "backslashreplace"))
-        record = (place, code, how, shown)
+        record = (place, code, how, printable(path))
         if record not in self.hits and len(self.hits) < MAX_HITS:
             self.hits.add(record)
             say("hit", *record)
 
-    def text(self, data: bytes, path: bytes, how: str) -> None:
-        """Look for canaries in bytes: plain, in base64 and in hexadecimal digits, broken into lines or not."""
-        if MARK in data:
-            self.tokens(data, path, how)
-        flat = data.replace(b"\r", b"").replace(b"\n", b"") if b"\n" in data else data
-        for encoding, mark, before in self.marks:
-            at = flat.find(mark)
-            while at >= 0:
-                start = at - before if at >= before else at - before + 4
-                self.tokens(decoded(encoding, flat, start), path, encoding if how == "plain" else f"{encoding} in {how}")
-                at = flat.find(mark, at + len(mark))
+    def left(self, why: str, path: bytes) -> None:
+        """Print what is not searched, so that the search is not complete; the first hundred."""
+        self.cut = True
+        if len(self.left_out) < MAX_LEFT_OUT and path not in self.left_out:
+            self.left_out.add(path)
+            say("left", why, printable(path))
 
-    def tokens(self, data: bytes, path: bytes, how: str) -> None:
-        """Report every canary that stands in bytes as it is."""
-        for match in TOKEN.finditer(data):
-            self.hit(match[1].decode(), match[2].decode(), how, path)
+    def text(self, data: bytes, path: bytes, how: str) -> None:
+        """Report every canary that stands in bytes, in any form."""
+        for form, clear in readings(data):
+            shown = how if form == "plain" else form if how == "plain" else f"{form} in {how}"
+            for place, code in tokens(clear):
+                self.hit(place, code, shown, path)
 
     def file(self, path: bytes, status: os.stat_result) -> None:
         """Read a regular file, unless it was read already or is older than every canary; the kernel sets that time."""
@@ -114,6 +91,8 @@ class Spy:
         known = self.known.get(status.st_size)
         old = EPOCH_OF_REAL_TIMES < status.st_ctime < self.since
         key = (status.st_dev, status.st_ino)
+        if not old:
+            self.attributes(path)
         if (old and not known) or key in self.read:
             return
         if status.st_size > LARGE_BYTES and path not in self.large:
@@ -128,7 +107,7 @@ class Spy:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             sha256 = hashlib.sha256()
-            head = tail = b""
+            tail = b""
             size = os.fstat(descriptor).st_size
             while True:
                 self.pause()
@@ -138,17 +117,35 @@ class Spy:
                 self.bytes += len(chunk)
                 if known:
                     sha256.update(chunk)
-                head = head or chunk
                 if not old:
                     self.text(tail + chunk, path, "plain")
                     tail = chunk[-OVERLAP_BYTES:]
         if sha256.hexdigest() in known:
             self.hit("suite", "", "same content", path)
         if not old:
-            for how, data in unpacked(path, head):
-                self.pause()
-                self.cut = self.cut or max(len(data), size) >= UNPACKED_BYTES
-                self.text(data, path, how)
+            if size >= UNPACKED_BYTES and next(unpacked(start_of(path)), None):
+                self.left(TOO_LARGE, path)
+            self.packed(start_of(path), path)
+
+    def packed(self, data: bytes, path: bytes, *layers: str) -> None:
+        """Look for canaries in what is packed in bytes, and in what is packed in that."""
+        for name, content in unpacked(data):
+            self.pause()
+            within = tuple(dict.fromkeys((name, *layers)))
+            self.text(content, path, " in ".join(within))
+            if len(content) >= UNPACKED_BYTES:
+                self.left(TOO_LARGE, path)
+            if len(layers) < MAX_LAYERS:
+                self.packed(content, path, name, *layers)
+            else:
+                self.left(TOO_DEEP, path)
+
+    def attributes(self, path: bytes) -> None:
+        """Look at the extended attributes of a file or directory."""
+        with contextlib.suppress(OSError):
+            for name in os.listxattr(path, follow_symlinks=False):
+                value = os.getxattr(path, name, follow_symlinks=False)
+                self.text(os.fsencode(name) + b"=" + value, path, "attribute")
 
     def tree(self, root: bytes) -> None:
         """Read every file below a directory that can be read; links are not followed, but where they point is looked at."""
@@ -160,10 +157,16 @@ class Spy:
             if directory in self.walked or inner:
                 continue
             self.walked.add(directory)
-            with contextlib.suppress(OSError), os.scandir(directory) as found:
-                for entry in found:
-                    self.text(entry.name, entry.path, "name")
-                    waiting += self.entry(entry)
+            try:
+                with os.scandir(directory) as found:
+                    for entry in found:
+                        self.text(entry.name, entry.path, "name")
+                        waiting += self.entry(entry)
+            except PermissionError:
+                if os.access(directory, os.X_OK):
+                    self.left(UNLISTED, directory)
+            except OSError:
+                continue
 
     def entry(self, entry: os.DirEntry[bytes]) -> list[bytes]:
         """Read one entry of a directory; return it if it is a directory itself."""
@@ -172,6 +175,7 @@ class Spy:
             if status.st_dev in self.pseudo:
                 return []
             if stat.S_ISDIR(status.st_mode):
+                self.attributes(entry.path)
                 return [entry.path]
             if stat.S_ISREG(status.st_mode):
                 self.file(entry.path, status)
@@ -249,54 +253,6 @@ def pseudo_devices() -> set[int]:
     return found - {device for device, _ in filter(None, [identity(b"/")])}
 
 
-def decoded(encoding: str, data: bytes, start: int) -> bytes:
-    """Return what an encoded run of characters says."""
-    if encoding == "hex":
-        match = HEX.match(data, start)
-        return bytes.fromhex(match[0].decode()) if match else b""
-    match = BASE64.match(data, max(start, 0))
-    run = match[0].replace(b"-", b"+").replace(b"_", b"/") if match else b""
-    whole = run[:-1] if len(run) % 4 == 1 else run
-    return base64.b64decode(whole + b"=" * (-len(whole) % 4))
-
-
-def unpacked(path: bytes, head: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield what a file holds in compressed form: gzip, bzip2, xz, zip, and zlib streams as git keeps them."""
-    for magic, (module, name, arguments) in PACKERS.items():
-        if head.startswith(magic):
-            with contextlib.suppress(Exception):
-                decompressor = getattr(importlib.import_module(module), name)(*arguments)
-                yield "compressed", decompressor.decompress(start_of(path), UNPACKED_BYTES)
-    if head.startswith(b"PK\x03\x04"):
-        with contextlib.suppress(Exception), zipfile.ZipFile(os.fsdecode(path)) as archive:
-            for name in archive.namelist():
-                with archive.open(name) as member:
-                    yield "zip", name.encode() + b"\n" + member.read(UNPACKED_BYTES)
-    if head.startswith(b"PACK") or ZLIB.match(head):
-        for data in inflated(start_of(path)):
-            yield "git object", data
-
-
-def inflated(data: bytes) -> Iterator[bytes]:
-    """Yield every zlib stream in bytes, wherever it begins: a pack of git is a row of them."""
-    view = memoryview(data)
-    at = 0
-    while True:
-        match = ZLIB.search(data, at)
-        if match is None:
-            return
-        at = match.start() + 1
-        inflater = zlib.decompressobj()
-        with contextlib.suppress(zlib.error):
-            content, used = b"", match.start()
-            while not inflater.eof and used < len(data) and len(content) < UNPACKED_BYTES:
-                content += inflater.decompress(view[used : used + CHUNK_BYTES])
-                used += CHUNK_BYTES
-            yield content
-            if inflater.eof:
-                at = min(used, len(data)) - len(inflater.unused_data)
-
-
 def start_of(path: bytes) -> bytes:
     """Return the first megabytes of a file, nothing when it cannot be read."""
     try:
@@ -330,6 +286,11 @@ def identity(path: bytes) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+def printable(path: bytes) -> str:
+    """Return a path in one line of text."""
+    return "".join(c if c.isprintable() else "?" for c in path.decode("utf-8", "backslashreplace"))
+
+
 def say(*words: str) -> None:
     """Print a line at once, in UTF-8 whatever the locale is."""
     sys.stdout.buffer.write("\t".join(words).encode("utf-8", "backslashreplace") + b"\n")
@@ -345,7 +306,7 @@ def likely_places(workspace: bytes, exchange: bytes) -> list[bytes]:
             places.append(parent)
             parent = os.path.dirname(parent)
     places += [os.fsencode(os.environ[name]) for name in ("HOME", "TMPDIR") if name in os.environ]
-    return [*places, b"/tmp", b"/var/tmp", b"/dev/shm", b"/run", b"/home", b"/root"]
+    return [*places, *map(os.path.realpath, (b"/tmp", b"/var/tmp", b"/dev/shm", b"/run", b"/home", b"/root"))]
 
 
 def main(settings: dict[str, Any]) -> None:

@@ -8,6 +8,8 @@ mark=$mark-CANARY-
 token='CANARY-[a-z-]*-[0-9a-f]\{16\}'
 started=$(date +%s)
 tab=$(printf '\t')
+unlisted='its names cannot be listed, but whoever knows one can reach it'
+packed='there is no program to unpack it'
 forms=
 for form in $encoded; do forms="$forms -e ${form%%.*}${form#*.}"; done
 text=
@@ -27,8 +29,8 @@ look() {
     if grep -qF $forms -- "$1" 2>/dev/null; then printf 'hit\tunknown\t\tencoded\t%s\n' "$1"; fi
     case $1 in
     *.gz | *.tgz)
-        if command -v gzip >/dev/null; then gzip -dc "$1" 2>/dev/null | hits compressed "$1"; else printf 'packed\n'; fi ;;
-    *.zip | *.xz | *.bz2 | */objects/pack/*.pack | */objects/[0-9a-f][0-9a-f]/*) printf 'packed\n' ;;
+        if command -v gzip >/dev/null; then gzip -dc "$1" 2>/dev/null | hits compressed "$1"; else printf 'left\t%s\t%s\n' "$packed" "$1"; fi ;;
+    *.zip | *.xz | *.bz2 | */objects/pack/*.pack | */objects/[0-9a-f][0-9a-f]/*) printf 'left\t%s\t%s\n' "$packed" "$1" ;;
     esac
 }
 
@@ -48,6 +50,8 @@ walk() {
                     printf 'late\n'
                     break
                 fi
+            elif [ -d "$path" ] && [ ! -L "$path" ] && [ -x "$path" ] && [ ! -r "$path" ]; then
+                printf 'left\t%s\t%s\n' "$unlisted" "$path"
             fi
         done
         printf 'files\t%s\n' "$files"
@@ -80,7 +84,8 @@ all() {
 # A line is said once; what was counted is added up, and the last line says that the search ended.
 all | awk -F "$tab" -v started="$started" '
     $1 == "files" { files += $2; next }
-    $1 == "late" || $1 == "packed" { incomplete = 1; next }
+    $1 == "late" { incomplete = 1; next }
+    $1 == "left" { incomplete = 1; if (seen[$0]++ || left++ >= 100) next; print; next }
     !seen[$0]++ { print; fflush() }
     END { printf "done\t%d\t0\t", files; incomplete = incomplete ? 0 : 1; printf "%s\n", incomplete }
 ' | while IFS= read -r line; do

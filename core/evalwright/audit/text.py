@@ -11,6 +11,7 @@ from evalwright.audit.canaries import PLACES
 __all__ = ["audit_text", "leak_text"]
 
 SHOWN_PATHS = 3
+NAMED = "  The search is not complete: an agent may reach what was not searched. See left_out in --json."
 
 
 def audit_text(data: Mapping[str, Any]) -> str:
@@ -55,9 +56,10 @@ def leak_text(leak: Mapping[str, Any]) -> str:
         lines += [f"      and {len(found) - SHOWN_PATHS} more"] if len(found) > SHOWN_PATHS else []
     size = searched["bytes"] / 1e6
     lines.append(f"  searched {searched['files']:,} files, read {size:,.1f} MB in {searched['seconds']:.1f} s by {leak['spy']}")
+    lines += [f"  not searched: {left['path']}: {left['why']}" for left in leak["left_out"][:SHOWN_PATHS]]
     if not leak["complete"]:
         more = "python3 inside the sandbox" if leak["spy"] == "sh" else "a longer time with --seconds"
-        lines.append(f"  The search is not complete; {more} lets it reach further.")
+        lines.append(f"  The search is not complete; {more} lets it reach further." if not leak["left_out"] else NAMED)
     if paths:
         lines.append(f"  {_cure(leak)}")
     return "\n".join(lines) + "\n"

@@ -78,9 +78,19 @@ def dispatch(words: list[str]) -> int:
         reply = _defect(error)
     if session:
         reply.warnings = session.warnings + reply.warnings
-    as_json = session.json if session else "--json" in flags or not sys.stdout.isatty()
+    as_json = session.json if session else _wants_json(flags)
     _print(reply, as_json=as_json, started=started, unspoken=session.unspoken if session else set())
     return reply.exit_code
+
+
+def _wants_json(flags: list[str]) -> bool:
+    """Tell from words that could not be parsed what their author wants to read."""
+    wanted = None
+    for number, word in enumerate(flags):
+        name, equals, value = word.partition("=")
+        if name == "--format":
+            wanted = value if equals else "".join(flags[number + 1 : number + 2])
+    return "--json" in flags or wanted == "json" or (wanted not in RAW_FORMATS and not sys.stdout.isatty())
 
 
 def _verb_first(words: list[str]) -> list[str]:

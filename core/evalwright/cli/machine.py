@@ -25,13 +25,20 @@ def component(state: str, details: str, **more: Any) -> Record:
 
 
 def workspaces(project: Project) -> Record:
-    """Say where trials will live, whether that is a memory disk, and how much room there is."""
+    """Say where trials will live, whether that is a memory disk, how much room there is, and what dead processes left there."""
+    from evalwright.workspace import left_scratch
+
     chosen = project.settings.workspaces
     place = chosen or (Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None)
     if place is None:
         return component("degraded", "the temporary directory; a writable /dev/shm would be faster")
     if not place.is_dir():
         return component("unhealthy", f"{place} is not a directory")
+    left = left_scratch(chosen)
+    if left:
+        shown = ", ".join(f"{path}{f' ({mounts} mounted)' if mounts else ''}" for path, mounts in left)
+        action = {"command": "evalwright jobs prune --yes", "rationale": "remove what dead processes left"}
+        return component("degraded", f"left by dead processes: {shown}", recommended_action=action)
     kind = "memory disk" if _file_system(place) in MEMORY_DISKS else "disk; a memory disk would be faster"
     free = shutil.disk_usage(place).free
     return component("healthy" if free else "unhealthy", f"{place} ({kind}), {_size(free)} free")

@@ -32,7 +32,7 @@ ACTION = _object("command rationale", command=TEXT, rationale=TEXT)
 CASES = _records(id=TEXT, status=TEXT, ok=FLAG)
 TOTALS = _object("pass fail error unscored", **dict.fromkeys(("pass", "fail", "error", "unscored"), COUNT))
 LEAK = _object(
-    "sandbox isolation promised spy places hits searched complete",
+    "sandbox isolation promised spy places hits searched left_out complete",
     sandbox=TEXT,
     isolation=TEXT,
     promised=FLAG,
@@ -40,6 +40,7 @@ LEAK = _object(
     places=TEXTS,
     hits=_records(place=TEXT, path=TEXT, how=TEXT),
     searched=_object("files bytes seconds", files=COUNT, bytes=COUNT, seconds={"type": "number", "minimum": 0}),
+    left_out=_records(path=TEXT, why=TEXT),
     complete=FLAG,
 )
 

@@ -5,7 +5,7 @@ from evalwright.coordinate.inputs import Inputs
 from evalwright.coordinate.lease import Lease, lease_state
 from evalwright.coordinate.looks import take_look
 from evalwright.coordinate.plan import Plan, make_plan
-from evalwright.coordinate.recover import recover
+from evalwright.coordinate.recover import clear_leftovers, recover
 from evalwright.coordinate.request import RunRequest, Selection, check_arms, select_cases
 from evalwright.coordinate.resume import resume_run
 from evalwright.coordinate.run import ExperimentOutcome, RunOutcome, run_experiment, run_suite
@@ -24,6 +24,7 @@ __all__ = [
     "Stop",
     "check_arms",
     "classify",
+    "clear_leftovers",
     "lease_state",
     "live_cases",
     "make_plan",

@@ -13,7 +13,7 @@ from evalwright.coordinate.create import created_timestamp
 from evalwright.coordinate.delivery import Delivery
 from evalwright.coordinate.lease import Lease
 from evalwright.coordinate.plan import Plan
-from evalwright.errors import DiskFull, StoreError, WorkerRefused
+from evalwright.errors import DiskFull, SandboxLost, StoreError, WorkerRefused
 from evalwright.hooks import Observers
 from evalwright.interfaces import Job, Outcome
 from evalwright.ledger import Event, Ledger
@@ -160,7 +160,8 @@ class Engine:
                 reason.removeprefix(f"{DiskFull.code}: "),
                 hint="free space; what was written is kept, and the run can be resumed",
             )
-        return self._failure(spec, reason, kind=LOST, transient=outcome.transient)
+        kind = "sandbox_lost" if reason.startswith(SandboxLost.code) else LOST
+        return self._failure(spec, reason, kind=kind, transient=outcome.transient)
 
     def _failure(self, spec: TrialSpec, reason: str, *, kind: str, transient: bool = False) -> dict[str, Any]:
         self.delivery.discard(spec.case_id, spec.attempt)

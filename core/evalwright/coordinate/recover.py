@@ -11,7 +11,7 @@ from evalwright.errors import RunBusy
 from evalwright.processes import end_strays
 from evalwright.rundir import Layout, RunDirectory
 from evalwright.store import DirectoryStore
-from evalwright.workspace import clear_scratch
+from evalwright.workspace import clear_abandoned, clear_scratch
 
 __all__ = ["clear_leftovers", "end_leftovers", "recover"]
 
@@ -35,6 +35,9 @@ def end_leftovers(run: RunDirectory, warn: Warn) -> None:
 
 
 def clear_leftovers(layout: Layout, workspaces: Path | None) -> None:
-    """Remove the files that dead processes left outside the run: workspaces, and halves of blobs."""
+    """Remove the files that dead processes left outside the run: workspaces, halves of blobs, and leak tests."""
     clear_scratch(workspaces)
     DirectoryStore(layout.store).tidy()
+    with contextlib.suppress(OSError):
+        clear_abandoned(layout.leak_tests)
+        layout.leak_tests.rmdir()

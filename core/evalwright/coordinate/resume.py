@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from evalwright.canonical import digest_json
+from evalwright.coordinate.clones import check_clones
 from evalwright.coordinate.drive import ObserverSource, Part, Surroundings, Warn, drive
 from evalwright.coordinate.finalise import publish, tidy
 from evalwright.coordinate.inputs import Inputs
@@ -76,6 +77,7 @@ def taken(run: RunDirectory, record: Mapping[str, Any], around: Surroundings) ->
         plan, inputs = planned(run, record, settings, cell.get("arm", "default"), record["resolved"]["tables"])
         plan = replace(plan, repeat=cell.get("repeat", 1))
         _check_identity(run, record, plan, inputs, DirectoryStore(around.layout.store))
+        check_clones(plan, inputs, DirectoryStore(around.layout.store))
         events = read_events(run.ledger) if run.ledger.is_file() else []
         if not head_of(run.ledger).is_file() and finished_trials(events):
             message = "the ledger's head record is gone: nobody can tell whether events were cut off its end"

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evalwright.coordinate.clones import check_clones
 from evalwright.coordinate.create import create_run, created_timestamp, default_run_id
 from evalwright.coordinate.drive import ObserverSource, Part, Surroundings, Warn, drive
 from evalwright.coordinate.inputs import Inputs, take_inputs, with_agent_files
 from evalwright.coordinate.lease import lease_state
 from evalwright.coordinate.plan import Plan, make_plan
+from evalwright.coordinate.recover import clear_leftovers
 from evalwright.coordinate.request import RunRequest, check_arms, select_cases
 from evalwright.errors import RunBusy, RunConflict
 from evalwright.model import DEFAULT_ARM, Case
@@ -82,7 +84,8 @@ def run_experiment(request: RunRequest, *, stop: Stop, observers: ObserverSource
     """Run the selected cases of a suite once per arm and repeat, or return the finished runs of that id and identity.
 
     Raises ``NothingSelected``, ``CapabilityMissing``, ``RunConflict`` (the id is another run's), ``RunBusy`` (it is
-    unfinished), ``Interrupted``, ``CostLimit`` and ``DiskFull`` (all resumable), or what a plugin raises in preflight.
+    unfinished), ``UsageError`` for workspaces that cannot be made as asked for, ``Interrupted``, ``CostLimit`` and ``DiskFull``
+    (all resumable), or what a plugin raises in preflight.
     """
     suite = request.checked.suite
     cases = select_cases(suite, request.selection)
@@ -96,6 +99,8 @@ def run_experiment(request: RunRequest, *, stop: Stop, observers: ObserverSource
     existing = None if request.replace else _existing(request, passes, subject)
     if existing:
         return existing
+    for plan in plans:
+        check_clones(plan, passes[0][2], DirectoryStore(request.layout.store))
     record = _recorded(request, passes, subject)
     around = Surroundings(
         layout=request.layout,
@@ -118,8 +123,8 @@ Pass = tuple[Cell, Plan, Inputs, dict[str, Any]]
 def _passes(request: RunRequest, plans: Sequence[Plan], cases: Sequence[Case], subject: str) -> list[Pass]:
     """Return every run to make, with what it measures; the inputs are in the store then."""
     with disk_errors(request.layout.store):
+        clear_leftovers(request.layout, request.settings.workspaces)
         store = DirectoryStore(request.layout.store)
-        store.tidy()
         shared = take_inputs(plans[0].suite, cases, store)
         inputs = {plan.arm: with_agent_files(shared, plan.suite, store) for plan in plans}
     gold = store.tree(shared.gold)

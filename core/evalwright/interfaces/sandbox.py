@@ -59,7 +59,7 @@ class SandboxRequest:
 
     ``workspace`` and ``exchange`` are private directories of the host, already filled. ``role`` tells the agent's place
     from a grader's. ``options`` is the case's own ``sandbox`` table. ``env`` holds what every command shall have unless it
-    says otherwise. ``owner`` is the trial's key, for :meth:`Sandbox.reap`.
+    says otherwise. ``owner`` names the trial, for what a sandbox says of its places; two projects may have the same.
     """
 
     owner: str
@@ -166,7 +166,3 @@ class Sandbox(Plugin[C]):
         ``None`` where they are processes of this host, which ``/proc`` shows.
         """
         return None
-
-    def reap(self, alive: Callable[[str], bool]) -> Sequence[str]:
-        """Remove what dead owners left behind and name it; ``alive`` tells whether an owner still runs."""
-        return ()

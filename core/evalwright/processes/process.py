@@ -71,7 +71,8 @@ def completed_by(report: Mapping[str, Any], streams: Streams, limits: LimitGroup
 def _limit(code: int | None, limits: LimitGroup, duration: float) -> str | None:
     """Name the limit that ended a command: its cgroup's, or that whose signal ended it or the last program of its shell.
 
-    A second after SIGXCPU, which can be ignored, the kernel sends SIGKILL.
+    A second after SIGXCPU, which can be ignored, the kernel sends SIGKILL. Who exits with a shell's number for a signal is
+    not believed when the time did not suffice to compute for so long.
     """
     if code == 0:
         return None
@@ -79,5 +80,7 @@ def _limit(code: int | None, limits: LimitGroup, duration: float) -> str | None:
     allowed = limits.rest.get("cpu_seconds")
     if number == signal.SIGKILL and allowed is not None and duration >= allowed:
         number = signal.SIGXCPU
+    if number == signal.SIGXCPU and allowed is not None and duration * (os.cpu_count() or 1) < allowed:
+        number = 0
     limit, reason = SIGNAL_LIMITS.get(number, ("", ""))
     return limits.exceeded or (reason if limit in limits.rest else None)

@@ -118,6 +118,11 @@ class Layout:
         return self.evals / "experiments"
 
     @property
+    def leak_tests(self) -> Path:
+        """Return where leak tests make their private projects: gone when nobody makes one."""
+        return self.evals / ".leak-test"
+
+    @property
     def index(self) -> Path:
         """Return the summaries of all runs; rebuildable, never trusted over a manifest."""
         return self.runs / ".index.jsonl"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 import subprocess
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -82,10 +81,6 @@ class FakeSandbox(Sandbox[None]):
     def close(self, deadline: Deadline) -> None:
         """End every command that still runs."""
         self.supervisor.close()
-
-    def reap(self, alive: Callable[[str], bool]) -> Sequence[str]:
-        """Find nothing."""
-        return ()
 
 
 class LeakySandbox(FakeSandbox):

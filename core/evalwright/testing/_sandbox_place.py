@@ -59,9 +59,10 @@ class SandboxPlace(Contract[Sandbox[Any]]):
         if all(parent.stat().st_mode & 0o001 for parent in (place, *place.parents)):
             return place
         if self._made is None:
-            self._made = Path(tempfile.mkdtemp(prefix="evalwright-contract-"))
-            self._made.chmod(0o711)
-            weakref.finalize(self, shutil.rmtree, self._made, ignore_errors=True)
+            made = Path(tempfile.mkdtemp(prefix="evalwright-contract-"))
+            made.chmod(0o711)
+            weakref.finalize(self, shutil.rmtree, made, ignore_errors=True)
+            self._made = made
         return self._made
 
     def begun(self, sandbox: Sandbox[Any], request: SandboxRequest) -> Session:

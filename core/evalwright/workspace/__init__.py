@@ -11,6 +11,7 @@ from evalwright.workspace.scratch import (
     clear_abandoned,
     clear_scratch,
     force_remove,
+    left_scratch,
     owned_name,
     remove_tree,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "find_repositories",
     "fixture_problems",
     "force_remove",
+    "left_scratch",
     "open_readable",
     "owned_name",
     "remove_tree",

@@ -94,14 +94,21 @@ class Cloner:
         settled = stamps is not None and pass_tick(stamp for stamp, _ in stamps.values())
         return Clone(place, known=stamps if settled else None)
 
+    def check(self, fixture: Fixture, place: TrialPlace) -> None:
+        """Raise ``SandboxError`` that says what is possible where the strategy is not."""
+        self._chosen(fixture, place)
+
     def _chosen(self, fixture: Fixture, place: TrialPlace) -> str:
+        home = place.root.parent
         for strategy, probe in PROBES.items():
-            if self._strategy in ("auto", strategy) and self._can(strategy, probe, fixture, place.root.parent):
+            if self._strategy in ("auto", strategy) and self._can(strategy, probe, fixture, home):
                 return strategy
         if self._strategy in PROBES:
+            possible = [strategy for strategy, probe in PROBES.items() if self._can(strategy, probe, fixture, home)]
             raise SandboxError(
-                f"EVALWRIGHT_CLONE={self._strategy} is impossible for workspaces below {place.root.parent}",
-                hint="set EVALWRIGHT_CLONE=auto, or EVALWRIGHT_WORKSPACES to a directory on another file system",
+                f"EVALWRIGHT_CLONE={self._strategy} is impossible for workspaces below {home}",
+                hint=f"what works there: EVALWRIGHT_CLONE={', '.join([*possible, 'copy'])} or auto, which takes the best; "
+                "EVALWRIGHT_WORKSPACES may name a directory on another file system",
             )
         return "copy"
 
@@ -115,7 +122,7 @@ class Cloner:
     def _base(self, fixture: Fixture, place: TrialPlace) -> Base:
         key = place.root.parent, fixture.digest, place.owner
         with self._lock:
-            if key not in self._bases:
+            if key not in self._bases or not self._bases[key].intact():
                 self._make_room()
                 self._bases[key] = _made_base(fixture, place)
             self._bases.move_to_end(key)
@@ -143,7 +150,8 @@ def _made_base(fixture: Fixture, place: TrialPlace) -> Base:
     except BaseException:
         remove_tree(root, inside=root.parent)
         raise
-    return Base(root / "b", fixture.manifest if found == fixture.manifest else found)
+    manifest = fixture.manifest if found == fixture.manifest else found
+    return Base(root / "b", manifest, watched=place.owner is None)
 
 
 def _store_of(fixture: Fixture) -> Path:

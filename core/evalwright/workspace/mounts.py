@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MountTable", "mount_overlay", "unmount", "unmount_below"]
+__all__ = ["MountTable", "mount_overlay", "mounts_below", "unmount", "unmount_below"]
 
 MOUNTS = Path("/proc/self/mountinfo")
 DETACH = 2
@@ -97,6 +97,12 @@ def unmount_below(directory: Path) -> None:
         table.unmount_below(directory)
     finally:
         table.close()
+
+
+def mounts_below(directory: Path) -> list[bytes]:
+    """Return what is mounted below a directory."""
+    prefix = os.path.join(os.fsencode(directory.resolve()), b"")
+    return [point for point in _mount_points() if point.startswith(prefix)]
 
 
 def _mount_points() -> list[bytes]:

@@ -7,14 +7,24 @@ import os
 import secrets
 import stat
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from evalwright.interfaces.ownership import give
 from evalwright.processes import ProcessIdentity, boot_id, current_process
-from evalwright.workspace.mounts import MountTable, unmount_below
+from evalwright.workspace.mounts import MountTable, mounts_below, unmount_below
 
-__all__ = ["Scratch", "TrialPlace", "clear_abandoned", "clear_scratch", "force_remove", "owned_name", "remove_tree"]
+__all__ = [
+    "Scratch",
+    "TrialPlace",
+    "clear_abandoned",
+    "clear_scratch",
+    "force_remove",
+    "left_scratch",
+    "owned_name",
+    "remove_tree",
+]
 
 MEMORY_DISK = Path("/dev/shm")
 LONG_PATH = 1000
@@ -183,23 +193,35 @@ def clear_abandoned(directory: Path) -> None:
 
     What is still mounted there is unmounted first. Raises ``OSError`` rather than delete through a mount.
     """
-    if not directory.is_dir():
-        return
+    for candidate in _abandoned(directory):
+        unmount_below(candidate)
+        remove_tree(candidate, inside=directory)
+
+
+def _abandoned(directory: Path) -> Iterator[Path]:
     host = current_process().host
-    for candidate in directory.iterdir():
+    for candidate in sorted(directory.iterdir()) if directory.is_dir() else ():
         parts = candidate.name.split("-")[:3]
         if len(parts) < 3 or not all(part.isdigit() for part in parts) or int(parts[2]) != _pid_namespace():
             continue
         owner = ProcessIdentity(pid=int(parts[0]), start_time=int(parts[1]), boot_id=boot_id(), host=host)
         if not owner.alive:
-            unmount_below(candidate)
-            remove_tree(candidate, inside=directory)
+            yield candidate
 
 
 def clear_scratch(base: Path | None) -> None:
     """Remove what dead processes left where trials may have lived."""
-    for place in {base} if base else {MEMORY_DISK, Path(tempfile.gettempdir())}:
-        clear_abandoned(_family(place))
+    for family in _families(base):
+        clear_abandoned(family)
+
+
+def left_scratch(base: Path | None) -> list[tuple[Path, int]]:
+    """Return the directories that dead processes left where trials may have lived, and how many mounts are in each."""
+    return [(place, len(mounts_below(place))) for family in _families(base) for place in _abandoned(family)]
+
+
+def _families(base: Path | None) -> list[Path]:
+    return [_family(place) for place in sorted({base} if base else {MEMORY_DISK, Path(tempfile.gettempdir())})]
 
 
 def _family(base: Path) -> Path:

@@ -16,15 +16,21 @@ LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 NAME = re.compile(rf"{LABEL}(?:\.{LABEL})*", re.ASCII)
 AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9_.-]{1,254}))(?::([0-9]{1,5}))?", re.ASCII)
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+ODD_ADDRESS = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)", re.ASCII)
+"""What ends in a number is an address, in one of the spellings of ``inet_aton`` if it is none of four decimal numbers."""
 METADATA = frozenset({ipaddress.IPv4Address("168.63.129.16")})
 
 
 def literal_address(host: str) -> Address | None:
-    """Return the address that a host is written as, ``None`` for a name."""
+    """Return the address that a host is written as, ``None`` for a name; that of IPv4 where IPv6 only wraps it."""
     try:
-        return ipaddress.ip_address(host)
+        return _unwrapped(ipaddress.ip_address(host))
     except ValueError:
         return None
+
+
+def _unwrapped(address: Address) -> Address:
+    return (address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None) or address
 
 
 def entry_for(host: str, port: int) -> str:
@@ -45,6 +51,8 @@ def split_authority(text: str) -> tuple[str, int | None]:
     address = literal_address(host)
     if address is None and (match[1] or len(host) > 253 or not NAME.fullmatch(host)):
         raise ValueError(f"{text[:80]!r} is not a host")
+    if address is None and ODD_ADDRESS.fullmatch(host):
+        raise ValueError(f"{text[:80]!r} is a spelling of an address; write an address as four decimal numbers, as 127.0.0.1")
     port = int(match[3]) if match[3] else None
     if port is not None and not 0 < port < 65536:
         raise ValueError(f"{text[:80]!r} has no valid port: ports are 1 to 65535")
@@ -100,7 +108,7 @@ class AllowList:
         real = _embedded(address)
         if real.is_global and not real.is_multicast and not real.is_reserved and real not in METADATA:
             return True
-        return self.admits(str(address), port) or (real.is_loopback and self.admits("localhost", port))
+        return self.admits(str(_unwrapped(address)), port) or (real.is_loopback and self.admits("localhost", port))
 
 
 def _embedded(address: Address) -> Address:

@@ -10,6 +10,7 @@ __all__ = ["Decision", "Decisions"]
 MOST = 1000
 OTHERS = "(others)"
 MAX_REASON = 300
+CUT = f"more than {MOST:,} hosts and ports were asked for; the later ones are counted here together"
 
 
 @dataclass(slots=True)
@@ -26,7 +27,7 @@ class Decision:
 
 
 class Decisions:
-    """At most 1,000 decisions; what comes later is counted under the host ``(others)``. Thread-safe."""
+    """At most 1,000 decisions; what comes later is counted under the host ``(others)``, which says so. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -61,6 +62,6 @@ class Decisions:
             key = (host, port, allowed)
             if key not in self._found and len(self._found) >= MOST - 2:
                 key = (OTHERS, 0, allowed)
-            decision = self._found.setdefault(key, Decision(*key))
+            decision = self._found.setdefault(key, Decision(*key, reason=CUT if key[0] == OTHERS else None))
             decision.count += 1
             return decision

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -15,12 +16,24 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from evalwright.errors import SandboxError
-from evalwright.interfaces import Command, Deadline, Host, LocalSession, Problem, Sandbox, SandboxRequest, Session, give_tree
+from evalwright.interfaces import (
+    Command,
+    Deadline,
+    Host,
+    LocalSession,
+    Problem,
+    Sandbox,
+    SandboxRequest,
+    Session,
+    give,
+    give_tree,
+)
 from evalwright.model import Completed
 from evalwright.processes import Supervisor
 from evalwright_plugins.network import Loopback, NetworkConfig, Serve, SessionNetwork, injection_problems
 from evalwright_plugins.sandboxes._bubblewrap_line import EXCHANGE, HOME, TEMPORARY, WORKSPACE, View, write_etc
 from evalwright_plugins.sandboxes._limits import Limits
+from evalwright_plugins.sandboxes._seccomp import ABIS, call_filter
 
 __all__ = ["BubblewrapConfig", "BubblewrapSandbox"]
 
@@ -28,8 +41,8 @@ NOBODY = 65534
 INSTALL = "install it: apt-get install bubblewrap"
 PROBE_SECONDS = 10.0
 CLEANUP_SECONDS = 10.0
-WRAPPER = 'exec 3>"$0" 4<"$1" && shift && exec "$@"'
-"""Opens the file for bubblewrap's account of the command and the one with its options, then becomes bubblewrap."""
+WRAPPER = 'exec 3>"$0" 4<"$1" 5<"$2" && shift 2 && exec "$@"'
+"""Opens the files of bubblewrap's account of the command, of its options and of the filter, then becomes bubblewrap."""
 PROBE = ("--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--proc", "/proc", "--", "/bin/true")
 NO_NAMESPACES = (
     "it needs unprivileged user namespaces: allow them (sysctl kernel.unprivileged_userns_clone=1, or "
@@ -86,7 +99,8 @@ class BubblewrapSandbox(Sandbox[BubblewrapConfig]):
             return [Problem(message=error.message, hint=error.hint or "")]
         problems = [problem for path in self.config.read_only if (problem := self._objection(path))]
         problems += injection_problems(self.config, os.environ, place="sandbox")
-        probe = Command(argv=[*become, bwrap, *PROBE], timeout=PROBE_SECONDS)
+        problems += _filter_problems()
+        probe = Command(argv=[*become, bwrap, "--seccomp", "0", *PROBE], stdin=call_filter(), timeout=PROBE_SECONDS)
         done = self._supervisor.run(probe)
         if done.exit_code != 0:
             why = done.spawn_error or done.stderr.text.strip()[-300:]
@@ -162,6 +176,7 @@ class _BubblewrapSession(LocalSession):
     def prepare(self) -> None:
         """Fill what commands see beside their workspace, and give them what is theirs. Raises ``SandboxError``."""
         write_etc(self._view.etc, network=self._network.kind == "host")
+        (self._place / "filter").write_bytes(call_filter())
         self._hand_over()
 
     def execute(self, command: Command) -> Completed:
@@ -172,8 +187,8 @@ class _BubblewrapSession(LocalSession):
         words = self._view.options(cwd, {**self.request.env, **command.env, **self._network.environment})
         options.touch(0o600)
         options.write_bytes(b"".join(os.fsencode(word) + b"\0" for word in words))
-        argv = ["/bin/sh", "-c", WRAPPER, str(account), str(options), *self._become, self._bwrap]
-        argv += ["--args", "4", "--json-status-fd", "3", "--", *command.argv]
+        argv = ["/bin/sh", "-c", WRAPPER, str(account), str(options), str(self._place / "filter"), *self._become, self._bwrap]
+        argv += ["--args", "4", "--json-status-fd", "3", "--seccomp", "5", "--", *command.argv]
         limits = {**self._limits, **command.limits}
         try:
             process = self._supervisor.start(replace(command, argv=argv, cwd="/", env={}, limits=limits), wrapped=True)
@@ -229,12 +244,11 @@ class _BubblewrapSession(LocalSession):
         return mounts
 
     def _hand_over(self) -> None:
-        """Make the workspace and the exchange directory the commands' user's, and see that it gets there."""
+        """Make the home the commands' user's, and see that it gets to what the core has given it."""
         if self.user is None:
             return
+        give(self._view.home, self.user)
         for directory in (self.request.workspace, self.request.exchange, self._view.home):
-            if directory.stat().st_uid != self.user:
-                give_tree(directory, self.user)
             closed = next((parent for parent in directory.parents if not parent.stat().st_mode & 0o001), None)
             if closed:
                 raise SandboxError(
@@ -254,6 +268,14 @@ class _BubblewrapSession(LocalSession):
         if completed.signal or completed.limit or completed.spawn_error:
             return completed
         raise SandboxError(f"bubblewrap could not make the sandbox: {said[-500:]}", hint="check it: evalwright doctor")
+
+
+def _filter_problems() -> Sequence[Problem]:
+    """Say that a machine's calls are not known, so that none is kept from commands."""
+    if platform.machine() in ABIS:
+        return []
+    message = f"bubblewrap filters no system calls on {platform.machine()}, so commands can reach VSOCK, keyrings and io_uring"
+    return [Problem(message=message, hint=f"it knows those of {' and '.join(ABIS)}", fatal=False)]
 
 
 def _ran(account: Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -45,10 +44,6 @@ class SubprocessSandbox(Sandbox[SubprocessConfig]):
     def close(self, deadline: Deadline) -> None:
         """End every command that still runs."""
         self._supervisor.close()
-
-    def reap(self, alive: Callable[[str], bool]) -> Sequence[str]:
-        """Find nothing: the supervisor of a dead owner has ended its commands already."""
-        return ()
 
 
 class _SubprocessSession(LocalSession):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import Any
 
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply, paged
 from evalwright.cli.project import Project, open_project
-from evalwright.coordinate import Lease, classify
+from evalwright.coordinate import Lease, classify, clear_leftovers
 from evalwright.errors import RunBusy, UsageError
 from evalwright.rundir import Layout, RunDirectory, abandoned, read_summaries, runs_in
 from evalwright.workspace import remove_tree
@@ -28,7 +29,7 @@ def answer(session: Session) -> Reply:
         return _get(project, session.options.run)
     if session.options.run is not None:
         raise UsageError(f"jobs {action} takes no run", hint="evalwright jobs get RUN")
-    return _list(session, layout) if action == "list" else _prune(session, layout)
+    return _list(session, layout) if action == "list" else _prune(session, layout, project.settings.workspaces)
 
 
 def _list(session: Session, layout: Layout) -> Reply:
@@ -52,7 +53,7 @@ def _get(project: Project, name: str | None) -> Reply:
     return Reply(data=entry, text=f"{entry['run_id']}: {entry['state']}\n")
 
 
-def _prune(session: Session, layout: Layout) -> Reply:
+def _prune(session: Session, layout: Layout, workspaces: Path | None) -> Reply:
     """Remove stale reservations and orphaned runs; finished, running and resumable runs are never touched."""
     confirmed = session.options.yes or session.options.force
     by_state: dict[str, list[str]] = {}
@@ -64,6 +65,7 @@ def _prune(session: Session, layout: Layout) -> Reply:
     removed: dict[str, list[str]] = {"reservations": [], "runs": []}
     if confirmed:
         removed["reservations"] = [name for name in by_state.get("stale", []) if _drop_reservation(layout, name)]
+        clear_leftovers(layout, workspaces)
         removed["runs"] = [name for name in by_state["orphaned"] if _drop(RunDirectory(layout.runs / name), layout)]
     refused = [
         {"run_id": name, "state": state if state != "resumable" else "stale"}

@@ -32,6 +32,11 @@ class Cache:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         self.directory = Path(chosen) if chosen else Path(home, "evalwright", "vm")
 
+    def prepare(self) -> None:
+        """Make the directory, and look whether something can be kept in it. Raises ``OSError``."""
+        with self._lock_file("build"):
+            return
+
     def place(self, kind: str, key: str) -> Path:
         """Return where something of a kind lies, or would lie."""
         return self.directory / kind / key

@@ -40,12 +40,18 @@ class VmVerb(PluginVerb):
 
 
 def _build(cache: Cache, options: Any) -> VerbAnswer:
-    from evalwright.errors import SandboxError
+    from evalwright.errors import SandboxError, UsageError
     from evalwright.processes import Supervisor
     from evalwright_plugins.sandboxes.vm.image import build_image
     from evalwright_plugins.sandboxes.vm.tools import BUILD_PROGRAMS, DEBIAN_PROGRAMS, missing_packages
 
     root = options.root or ROOTS[0]
+    try:
+        cache.prepare()
+    except OSError as error:
+        raise UsageError(
+            f"images cannot be kept in {cache.directory}: {error}", hint="name a directory", key="cache"
+        ) from error
     missing = missing_packages({**BUILD_PROGRAMS, **(DEBIAN_PROGRAMS if root == "debian" else {})})
     if missing:
         raise SandboxError(f"programs are missing: {', '.join(missing)}", hint=f"apt-get install {' '.join(missing)}")

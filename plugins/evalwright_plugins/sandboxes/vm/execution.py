@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -19,7 +20,7 @@ __all__ = ["Execution"]
 
 ASK_SECONDS = 0.25
 NAMES: Mapping[int, Literal["stdout", "stderr"]] = {wire.DATA: "stdout", wire.ERROR: "stderr"}
-SIGNAL_LIMITS = {signal.SIGXCPU: "cpu_limit", signal.SIGXFSZ: "file_size_limit"}
+SHELL_SIGNAL = 128
 
 
 class Execution:
@@ -27,6 +28,7 @@ class Execution:
 
     def __init__(self, channel: Channel, command: Command, limits: Mapping[str, int]) -> None:
         self._command = command
+        self._limits = limits
         self._sinks = {name: (command.capture or BoundedOutput)() for name in NAMES.values()}
         self._input = memoryview(command.stdin or b"")
         self._stop = threading.Event()
@@ -126,7 +128,7 @@ class Execution:
             canceled=self._cut == "canceled",
             spawn_error=answer.get("error"),
             spawn_errno=answer.get("errno"),
-            limit=None if self._cut else _limit(answer, code, ended_by),
+            limit=None if self._cut else _limit(answer, code, self._limits),
             duration=time.monotonic() - self._started,
             stdout=self._sinks["stdout"].finish(),
             stderr=self._sinks["stderr"].finish(),
@@ -135,14 +137,16 @@ class Execution:
         )
 
 
-def _limit(answer: Mapping[str, Any], code: int | None, ended_by: int | None) -> str | None:
-    """Return the limit that ended a command; one that was met but got over is none."""
+def _limit(answer: Mapping[str, Any], code: int | None, limits: Mapping[str, int]) -> str | None:
+    """Return the limit that ended a command, or the last program of its shell; one that was met but got over is none."""
     if not code:
         return None
-    if answer.get("cpu"):
+    number = -code if code < 0 else code - SHELL_SIGNAL
+    computed = answer.get("seconds", 0.0) >= limits.get("cpu_seconds", math.inf)
+    if answer.get("cpu") or (number == signal.SIGXCPU and computed):
         return "cpu_limit"
     if answer.get("oom"):
         return "oom_killed"
     if answer.get("pids"):
         return "pids_limit"
-    return SIGNAL_LIMITS.get(signal.Signals(ended_by)) if ended_by in set(signal.Signals) else None
+    return "file_size_limit" if number == signal.SIGXFSZ and "file_size_bytes" in limits else None

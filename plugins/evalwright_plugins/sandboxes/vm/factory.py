@@ -15,7 +15,7 @@ from evalwright_plugins.sandboxes.vm.cache import Cache
 from evalwright_plugins.sandboxes.vm.channel import Stream
 from evalwright_plugins.sandboxes.vm.config import VmConfig
 from evalwright_plugins.sandboxes.vm.image import Image, find_image
-from evalwright_plugins.sandboxes.vm.machine import Machine
+from evalwright_plugins.sandboxes.vm.machine import Machine, MachineKilled
 from evalwright_plugins.sandboxes.vm.place import discard_place, make_place
 from evalwright_plugins.sandboxes.vm.qemu import Hardware, command_line
 from evalwright_plugins.sandboxes.vm.snapshot import Memory, Snapshot, empty_memory, restore, snapshot_key, take_snapshot
@@ -43,7 +43,10 @@ class Factory:
         self._memory: Memory | None = None
 
     def prepare(self) -> None:
-        """Choose the hardware and take the snapshot, or find the one that was taken. Raises ``SandboxError``."""
+        """Choose the hardware and take the snapshot, or find the one that was taken.
+
+        Raises ``SandboxError``, ``MachineKilled`` for a machine that somebody killed meanwhile.
+        """
         with self._lock:
             if self._hardware:
                 return
@@ -54,6 +57,8 @@ class Factory:
                 try:
                     self._settle(self._image, hardware)
                     return
+                except MachineKilled:
+                    raise
                 except SandboxError as error:
                     errors.append(f"{machine}: {error.message}")
             raise SandboxError(f"no machine starts: {'; '.join(errors)}", hint="evalwright doctor")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evalwright.errors import SandboxError
+from evalwright.errors import UsageError
 from evalwright.processes import Supervisor
 from evalwright_plugins.sandboxes.vm.cache import Cache, digest_of, file_digest
 from evalwright_plugins.sandboxes.vm.initramfs import agent_digest, write_initramfs
@@ -60,12 +60,13 @@ def find_image(cache: Cache, root: str) -> Image | None:
 
 
 def build_image(cache: Cache, root: str, packages: Sequence[str], supervisor: Supervisor, *, force: bool = False) -> Image:
-    """Make an image, or take it from the cache, and make it the one that is used. Raises ``SandboxError``.
+    """Make an image, or take it from the cache, and make it the one that is used. Raises ``SandboxError``,
+    ``UsageError`` for packages where there can be none.
 
     ``packages`` are installed beside Python and git in a ``debian`` root. ``force`` makes the root anew.
     """
     if root == "busybox" and packages:
-        raise SandboxError("a busybox root takes no packages", hint="use --root debian")
+        raise UsageError("a busybox root takes no packages", hint="use --root debian", key="package")
     with cache.locked("build"):
         kernel = fetch_kernel(cache, supervisor)
         busybox = busybox_path()

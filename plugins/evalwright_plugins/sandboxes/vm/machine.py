@@ -16,7 +16,7 @@ from evalwright_plugins.sandboxes.vm.place import discard_place
 from evalwright_plugins.sandboxes.vm.qemu import AGENT_SOCKET, MONITOR_SOCKET
 from evalwright_plugins.sandboxes.vm.qmp import Monitor, connect
 
-__all__ = ["Machine"]
+__all__ = ["Machine", "MachineKilled"]
 
 CONSOLE_BYTES = 1 << 16
 SHOWN_CHARACTERS = 600
@@ -24,6 +24,10 @@ PANIC = "Kernel panic"
 GRACE_SECONDS = 0.2
 WORD_SECONDS = 2.0
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class MachineKilled(SandboxLost):
+    """A signal ended QEMU that nobody here sent: another attempt may meet better luck, on the same hardware."""
 
 
 class Machine:
@@ -58,9 +62,8 @@ class Machine:
             connection = connect(place / AGENT_SOCKET, self.running, deadline)
             self._channel = Channel(connection, silence=silence, accept=accept, on_lost=self._lost)
         except SandboxError as error:
+            kind = MachineKilled if self.killed else SandboxError
             self.stop(Deadline.after(WORD_SECONDS))
-            killed = self._completed is not None and self._completed.signal is not None
-            kind = SandboxLost if killed else SandboxError
             raise kind(f"{error.message}: {self.last_words()}", hint="evalwright doctor") from error
 
     @property
@@ -70,6 +73,12 @@ class Machine:
             raise SandboxLost("the virtual machine was never there")
         return self._channel
 
+    @property
+    def killed(self) -> bool:
+        """Tell whether a signal ended it that :meth:`stop` did not send; waits a moment for a machine that is about to end."""
+        ended = self._ended.wait(GRACE_SECONDS)
+        return ended and not self._stopping and self._completed is not None and self._completed.signal is not None
+
     def monitor(self, deadline: Deadline) -> Monitor:
         """Connect to the machine's monitor. Raises ``SandboxError``."""
         return Monitor(connect(self.place / MONITOR_SOCKET, self.running, deadline), deadline)
@@ -78,8 +87,9 @@ class Machine:
         """Wait for the guest's agent. Raises ``SandboxLost`` with the machine's last words when it does not come."""
         if not self.channel.ready(deadline):
             why = "ended" if not self.running() else "did not come up in time"
+            kind = MachineKilled if self.killed else SandboxLost
             self.stop(Deadline.after(WORD_SECONDS))
-            raise SandboxLost(f"the guest {why}: {self.last_words()}", hint="is the machine overloaded? evalwright doctor")
+            raise kind(f"the guest {why}: {self.last_words()}", hint="is the machine overloaded? evalwright doctor")
 
     def running(self) -> bool:
         """Tell whether the process is there."""

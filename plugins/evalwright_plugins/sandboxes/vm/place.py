@@ -8,7 +8,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from evalwright.processes import ProcessIdentity, boot_id, current_process
@@ -47,8 +47,8 @@ def discard_place(place: Path) -> None:
         shutil.rmtree(place)
 
 
-def reap_places(alive: Callable[[str], bool]) -> Sequence[str]:
-    """Remove the directories of processes that are dead, unless their owner lives on elsewhere, and name the owners."""
+def reap_places() -> Sequence[str]:
+    """Remove the directories of processes that are dead, and name the trials that they were for."""
     found: list[str] = []
     host = current_process().host
     for place in sorted(_family().glob("*-*-*-*")):
@@ -59,10 +59,9 @@ def reap_places(alive: Callable[[str], bool]) -> Sequence[str]:
         if harness.alive:
             continue
         owner = _owner_of(place)
-        if not alive(owner):
-            with contextlib.suppress(OSError):
-                discard_place(place)
-                found.append(owner)
+        with contextlib.suppress(OSError):
+            discard_place(place)
+            found.append(owner)
     return found
 
 

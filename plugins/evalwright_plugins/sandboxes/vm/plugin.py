@@ -9,15 +9,16 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from evalwright.errors import SandboxLost
+from evalwright.errors import SandboxError, SandboxLost
 from evalwright.interfaces import Deadline, Host, Problem, Sandbox, SandboxRequest, Session
 from evalwright.processes import Supervisor
 from evalwright_plugins.network import injection_problems
+from evalwright_plugins.sandboxes.vm import host
 from evalwright_plugins.sandboxes.vm.cache import Cache
 from evalwright_plugins.sandboxes.vm.channel import Stream
 from evalwright_plugins.sandboxes.vm.config import VmConfig
 from evalwright_plugins.sandboxes.vm.factory import Factory
-from evalwright_plugins.sandboxes.vm.image import find_image
+from evalwright_plugins.sandboxes.vm.image import Image, find_image
 from evalwright_plugins.sandboxes.vm.machine import Machine
 from evalwright_plugins.sandboxes.vm.place import reap_places
 from evalwright_plugins.sandboxes.vm.session import VmSession
@@ -27,6 +28,7 @@ __all__ = ["VmSandbox"]
 
 FIND_SECONDS = 30.0
 UNAVAILABLE = "E_VM_UNAVAILABLE"
+ROOTS = ("debian", "busybox")
 
 
 class VmSandbox(Sandbox[VmConfig]):
@@ -46,22 +48,32 @@ class VmSandbox(Sandbox[VmConfig]):
         self._machines: list[Machine] = []
 
     def check(self, where: Literal["coordinator", "worker"]) -> Sequence[Problem]:
-        """Say which programs or which image are missing."""
+        """Say which programs or which image are missing, and whether KVM is asked for and does not work."""
         if platform.machine() != "x86_64":
             return [_problem("virtual machines need an x86-64 host", "use another sandbox")]
         missing = missing_packages(RUN_PROGRAMS)
         if missing:
             return [_problem("QEMU is not installed", f"install it: apt-get install {' '.join(missing)}")]
         problems = list(injection_problems(self.config, os.environ, place="sandbox"))
-        image = find_image(Cache(self.config.cache), self.config.root)
-        build = f"evalwright vm build --root {self.config.root}"
+        cache = Cache(self.config.cache)
+        image = find_image(cache, self.config.root)
         if image is None:
-            return [_problem(f"no {self.config.root} image was built for this version", f"make it: {build}")]
+            return [_without_image(self.config.root, [root for root in ROOTS if find_image(cache, root)])]
+        if self.config.accelerator == "kvm" and not self._runs_on_kvm(cache, image):
+            problems.append(
+                Problem(message="no guest starts with KVM here", hint='say accelerator: "auto", or repair /dev/kvm')
+            )
         return problems
 
+    def _runs_on_kvm(self, cache: Cache, image: Image) -> bool:
+        try:
+            return host.accelerator(cache, image, "auto", self._supervisor) == "kvm"
+        except (SandboxError, OSError):
+            return False
+
     def start(self, deadline: Deadline) -> None:
-        """Take the snapshot if there is none, and remove what dead processes left."""
-        self.reap(lambda _owner: False)
+        """Take the snapshot if there is none, and remove sockets and disks of machines that died with their harness."""
+        reap_places()
         if not self.check("worker"):
             self._factory.prepare()
 
@@ -77,10 +89,6 @@ class VmSandbox(Sandbox[VmConfig]):
                 answer = machine.channel.call({"do": "find", "variable": variable}, Deadline.after(FIND_SECONDS))
                 found += [pid for pid in answer.get("pids", []) if isinstance(pid, int)]
         return found
-
-    def reap(self, alive: Callable[[str], bool]) -> Sequence[str]:
-        """Remove sockets and disks of machines whose harness is dead; the machines died with it."""
-        return reap_places(alive)
 
     def close(self, deadline: Deadline) -> None:
         """End every machine."""
@@ -103,6 +111,13 @@ class VmSandbox(Sandbox[VmConfig]):
         with self._lock:
             self._machines = [known for known in self._machines if known.running()] + [machine]
         return machine
+
+
+def _without_image(root: str, others: Sequence[str]) -> Problem:
+    """Say that an image is missing, and which others are there."""
+    there = f"; there is one of {' and '.join(others)}" if others else ""
+    use = f', or let the suite say "root": "{others[0]}"' if others else ""
+    return _problem(f"no {root} image was built for this version{there}", f"make it: evalwright vm build --root {root}{use}")
 
 
 def _problem(message: str, hint: str) -> Problem:

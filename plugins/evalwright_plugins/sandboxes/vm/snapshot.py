@@ -11,10 +11,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from evalwright.errors import SandboxError
 from evalwright.interfaces import Deadline
 from evalwright_plugins.sandboxes.vm.cache import Cache, digest_of
 from evalwright_plugins.sandboxes.vm.image import SNAPSHOTS, Image
-from evalwright_plugins.sandboxes.vm.machine import Machine
+from evalwright_plugins.sandboxes.vm.machine import Machine, MachineKilled
 from evalwright_plugins.sandboxes.vm.place import MACHINE_USER
 from evalwright_plugins.sandboxes.vm.qemu import Hardware
 
@@ -105,7 +106,7 @@ def empty_memory(place: Path, size: int) -> Path:
 def take_snapshot(cache: Cache, key: str, hardware: Hardware, boot: Callable[[Path], Machine], deadline: Deadline) -> Snapshot:
     """Return the snapshot of that key; if there is none, boot a guest with the memory file that ``boot`` is given, and stop it.
 
-    Of several processes that want the same one, one boots. Raises ``SandboxError``.
+    Of several processes that want the same one, one boots. Raises ``SandboxError``, ``MachineKilled`` when that is why.
     """
     with cache.making(SNAPSHOTS, key) as draft:
         if draft:
@@ -114,6 +115,9 @@ def take_snapshot(cache: Cache, key: str, hardware: Hardware, boot: Callable[[Pa
             try:
                 _warm_up(machine)
                 _save(machine, draft / "state", deadline)
+            except (SandboxError, OSError) as error:
+                kind = MachineKilled if machine.killed else SandboxError
+                raise kind(f"the snapshot could not be taken: {error}", hint="evalwright doctor") from error
             finally:
                 machine.stop(Deadline.after(WARM_UP_SECONDS))
             if os.geteuid() == 0:

@@ -151,7 +151,8 @@ class Run:
             self.answer["survivors"] = len(cgroups.members(self.place))
         if [reader for reader in list(self.readers) if not self.drained(reader)]:
             return None
-        self.finish({"status": self.status, **cgroups.events(self.place)})
+        seconds = cgroups.processor_seconds(self.place)
+        self.finish({"status": self.status, "seconds": seconds, **cgroups.events(self.place)})
         return None
 
     def look(self) -> float | None:
