@@ -12,9 +12,10 @@ from evalwright.interfaces import ScoreContext, Scorer
 from evalwright.model import Finding, Score, ScoredTrial
 from evalwright.model.steering import is_test
 from evalwright_scorers import cheating
-from evalwright_scorers.added_lines import added_lines
+from evalwright_scorers.added_lines import shown_lines
 from evalwright_scorers.expectation import expected
 from evalwright_scorers.path_globs import matches
+from evalwright_scorers.signs import code_signs
 
 __all__ = ["Integrity", "IntegrityConfig"]
 
@@ -60,12 +61,12 @@ class Integrity(Scorer[IntegrityConfig]):
 
     def _signs(self, trial: ScoredTrial) -> Iterator[Finding]:
         scope: Sequence[str] = expected(trial.expect, "scope", self.config)
-        added = list(added_lines(trial.diff))
+        shown = list(shown_lines(trial.diff))
+        added = [line for line in shown if line.added]
         yield from cheating.changed_tests(trial.changes, _pattern(self.config.tests) if self.config.tests else is_test)
         yield from cheating.planted_configuration(trial.changes, added)
         yield from cheating.planted_programs(trial.changes, trial.after)
-        yield from cheating.exit_shims(added)
-        yield from cheating.touched_frameworks(added)
+        yield from code_signs(shown, trial.changes)
         yield from cheating.history_reads(trial.changes, f"{trial.transcript}\n{trial.output}")
         if scope:
             yield from cheating.outside_scope(trial.changes, _pattern(scope))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +20,8 @@ from evalwright_scorers.cheating import changed_tests, limited, planted_configur
 from evalwright_scorers.commands import keep_output, render, seconds
 from evalwright_scorers.expectation import table
 from evalwright_scorers.junit import read_junit
-from evalwright_scorers.reports import Report, ReportUnreadable
+from evalwright_scorers.noded import install_reporter, runs_node_tests
+from evalwright_scorers.reports import Listed, Report, ReportUnreadable
 from evalwright_scorers.sealed import Seal, install, read_sealed
 from evalwright_scorers.tap import read_tap
 from evalwright_scorers.tested import judge_report
@@ -29,20 +31,21 @@ __all__ = ["Tests", "TestsConfig"]
 GOLD = ("_CASE_FILE", "_OUTPUT_FILE", "_SUITE")
 MAX_REPORT_BYTES = 16 * 1024 * 1024
 READERS: Mapping[str, Callable[[bytes], Report]] = MappingProxyType(
-    {"junit": read_junit, "pytest": read_sealed, "tap": read_tap}
+    {"junit": read_junit, "node": read_sealed, "pytest": read_sealed, "tap": read_tap}
 )
+SEALED = frozenset({"node", "pytest"})
 
 
 class TestsConfig(BaseModel, extra="forbid", frozen=True, strict=True):
     """The command that runs the tests, and how its result is read.
 
-    ``pytest`` appends what makes pytest write a sealed report, by the settings of the fixture; with ``junit`` and ``tap`` the
-    command writes the report to ``$EVALWRIGHT_REPORT_FILE``; ``exit`` reads only the exit status. ``fail_to_pass`` and
+    ``pytest`` and ``node`` (for ``node --test``) add what makes the runner write a sealed report; with ``junit`` and ``tap``
+    the command writes the report to ``$EVALWRIGHT_REPORT_FILE``; ``exit`` reads only the exit status. ``fail_to_pass`` and
     ``pass_to_pass`` name tests that must be listed as passed; without names all listed tests must pass.
     """
 
     argv: Annotated[list[str], Field(min_length=1)] | None = None
-    format: Literal["exit", "tap", "junit", "pytest"] = "exit"
+    format: Literal["exit", "tap", "junit", "node", "pytest"] = "exit"
     fail_to_pass: list[str] = []
     pass_to_pass: list[str] = []
     timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60
@@ -50,7 +53,9 @@ class TestsConfig(BaseModel, extra="forbid", frozen=True, strict=True):
     @model_validator(mode="after")
     def _names_need_report(self) -> Self:
         if self.format == "exit" and "format" in self.model_fields_set and self.required:
-            raise ValueError("named tests need a report: format must be pytest, junit or tap")
+            raise ValueError("named tests need a report: format must be pytest, node, junit or tap")
+        if self.format == "node" and self.argv is not None and not runs_node_tests(self.argv):
+            raise ValueError("format node needs an argv with node and --test as words of their own")
         return self
 
     @property
@@ -104,7 +109,7 @@ class Tests(Scorer[TestsConfig]):
             if completed.spawn_error is not None and not _lies_in_workspace(wanted):
                 raise TrialError("tests_not_started", f"the tests could not start: {completed.spawn_error}")
             document = None if wanted.format == "exit" else _document(place, context)
-        score = _judged(wanted, completed, document, place.seal)
+            score = _judged(wanted, completed, document, place)
         return replace(score, findings=(*score.findings, *_restored(trial)))
 
 
@@ -124,7 +129,9 @@ def _complete(wanted: TestsConfig) -> TestsConfig:
     if wanted.argv is None:
         raise TrialError("expectation_incomplete", "neither expect.tests nor the scorer's entry names argv")
     if wanted.required and wanted.format == "exit":
-        raise TrialError("expectation_incomplete", "named tests need a report: format must be pytest, junit or tap")
+        raise TrialError("expectation_incomplete", "named tests need a report: format must be pytest, node, junit or tap")
+    if wanted.format == "node" and not runs_node_tests(wanted.argv):
+        raise TrialError("expectation_incomplete", "format node needs an argv with node and --test as words of their own")
     return wanted
 
 
@@ -135,6 +142,9 @@ def _command(wanted: TestsConfig, place: _Place, context: ScoreContext) -> Comma
     if wanted.format == "pytest":
         env["PYTHONSAFEPATH"] = "1"
         argv += install(place.session, env)
+        stdin = place.seal.orders(place.report, place.changed)
+    elif wanted.format == "node":
+        argv = install_reporter(place.session, argv)
         stdin = place.seal.orders(place.report, place.changed)
     else:
         env |= _report_variables(place)
@@ -161,7 +171,7 @@ def _document(place: _Place, context: ScoreContext) -> bytes | None:
     return document
 
 
-def _judged(wanted: TestsConfig, completed: Completed, document: bytes | None, seal: Seal) -> Score:
+def _judged(wanted: TestsConfig, completed: Completed, document: bytes | None, place: _Place) -> Score:
     if completed.spawn_error is not None:
         return Score.failed({"why": f"the tests could not start from the workspace: {completed.spawn_error}"})
     if completed.timed_out:
@@ -177,7 +187,27 @@ def _judged(wanted: TestsConfig, completed: Completed, document: bytes | None, s
     if len(document) > MAX_REPORT_BYTES:
         return Score.failed({"why": f"the report is larger than {MAX_REPORT_BYTES} bytes"})
     try:
-        report = READERS[wanted.format](seal.opened(document) if wanted.format == "pytest" else document)
+        report = READERS[wanted.format](place.seal.opened(document) if wanted.format in SEALED else document)
     except ReportUnreadable as error:
         return Score.failed({"why": f"{exited} with an unreadable report: {error}"})
-    return judge_report(report, wanted.required, completed.exit_code)
+    exit_code = completed.exit_code
+    if wanted.format == "node" and exit_code == 1 and not report.lists_failure:
+        exit_code = 0
+    return judge_report(report, wanted.required, exit_code, lambda test: not _agent_wrote(test, place))
+
+
+def _agent_wrote(test: Listed, place: _Place) -> bool:
+    """Tell whether a file that a test's names speak of is one that the agent left."""
+    for path in {alias.partition("::")[0] for alias in test.aliases if "::" in alias}:
+        where = place.session.workspace / path
+        wanted = place.changed.get(str(where))
+        try:
+            if wanted is not None and wanted == _digest(place.session.get(where, max_bytes=MAX_REPORT_BYTES)):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _digest(content: bytes) -> str:
+    return "sha256:" + hashlib.sha256(content).hexdigest()

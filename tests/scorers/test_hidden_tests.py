@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import ValidationError
 from tests.conftest import shortened
+from tests.scorers.conftest import make, trial
 
 from evalwright.errors import TrialError
+from evalwright.model import Change
 from evalwright_scorers import tests as hidden_tests
 
 if TYPE_CHECKING:
@@ -247,3 +250,20 @@ def test_the_scorer_applies_to_cases_or_entries_with_tests() -> None:
     assert not Scorer(hidden_tests.TestsConfig(), host).applies({})
     assert Scorer(hidden_tests.TestsConfig(), host).applies({"tests": {"argv": ["true"]}})
     assert Scorer(hidden_tests.TestsConfig(argv=["true"]), host).applies({})
+
+
+@pytest.mark.parametrize(("place", "ok"), [("hidden", True), ("final", False)])
+def test_a_failing_test_of_the_agent_s_own_does_not_explain_a_status(bench: Bench, place: str, ok: bool) -> None:
+    content = "def test_b(): assert 0\n"
+    (bench.root / place / "test_b.py").write_text(content)
+    document = (
+        '<testsuite><testcase classname="test_a" name="test_a"/>'
+        '<testcase classname="test_b" name="test_b"><failure/></testcase></testsuite>'
+    )
+    table = driver(document, 1, format="junit", fail_to_pass=["test_a"])
+    digest = "sha256:" + hashlib.sha256(content.encode()).hexdigest() if place == "final" else "sha256:" + "0" * 64
+    change = Change(path="test_b.py", status="added", kind="file", sha256_before=None, sha256_after=digest)
+
+    score = make(Scorer, table).score(trial(Scorer, {}, changes=(change,)), bench)
+
+    assert score.ok is ok

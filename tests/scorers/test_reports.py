@@ -6,7 +6,7 @@ import pytest
 
 from evalwright.model import Score
 from evalwright_scorers.junit import read_junit
-from evalwright_scorers.reports import Report, ReportUnreadable
+from evalwright_scorers.reports import Listed, Report, ReportUnreadable
 from evalwright_scorers.tap import read_tap
 from evalwright_scorers.tested import judge_report
 
@@ -199,3 +199,26 @@ def test_findings_are_bounded() -> None:
 
     assert len(score.findings) == 50
     assert score.metrics["failed"] == 200.0
+
+
+@pytest.mark.parametrize(
+    ("other", "exit_code", "explained", "ok"),
+    [
+        ("<failure/>", 1, True, True),
+        ("<failure/>", 1, False, False),
+        ("<failure/>", 0, True, False),
+        ("<error/>", 0, True, False),
+        ("<skipped/>", 0, True, True),
+        ("", 1, True, False),
+    ],
+)
+def test_only_a_failure_of_the_suite_s_own_explains_a_status(other: str, exit_code: int, explained: bool, ok: bool) -> None:
+    report = junit(case("a"), case("b", other))
+
+    assert judge_report(report, ["a"], exit_code, lambda test: explained or test.name != "tests.test_a::b").ok is ok
+
+
+def test_a_test_that_was_tampered_with_explains_nothing() -> None:
+    report = Report([Listed(name="a", outcome="passed"), Listed(name="b", outcome="tampered")])
+
+    assert not judge_report(report, ["a"], 1).ok
