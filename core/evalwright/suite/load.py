@@ -90,9 +90,8 @@ class _Loader:
         sandbox = self._table("sandbox", document.get("sandbox", "subprocess"), "sandbox")
         named_tables: Mapping[str, Any] = document.get("sandboxes") or {}
         named = {name: self._table("sandbox", table, f"sandboxes.{name}") for name, table in named_tables.items()}
-        services = {
-            name: self._table("service", table, f"services.{name}") for name, table in (document.get("services") or {}).items()
-        }
+        beside: Mapping[str, Any] = document.get("services") or {}
+        services = {name: self._table("service", table, f"services.{name}") for name, table in beside.items()}
         host = PluginHost(self.registry, {"sandboxes": named, "services": services})
         scorers = self._scorers(document.get("scorers") or [], native, host)
         self._primary(document, scorers)
@@ -103,7 +102,7 @@ class _Loader:
             agent.files,
             native=native,
             options=case_options(self.registry, sandbox),
-            seeds=SeedChecker(self.directory, {n: seed_model(self.registry, t) for n, t in services.items()}),
+            seeds=SeedChecker(self.directory, {name: seed_model(self.registry, table) for name, table in services.items()}),
             fixtures=self.fixtures,
             complete=len(scorers) == len(document.get("scorers") or BUILTIN_SCORERS),
         )

@@ -36,14 +36,14 @@ class Fail(Protocol):
 class TrialServices:
     """The running services of one trial, by their names in the suite.
 
-    ``environment`` tells the agent where they are, ``endpoints`` what its sandbox must make reachable. ``records`` is filled
-    by :meth:`end`.
+    ``environment`` tells the agent where they are, ``endpoints`` what its sandbox must make reachable. ``records`` are empty
+    until :meth:`end`.
     """
 
     def __init__(self, services: Mapping[str, Service[Any]], *, warn: Warn, fail: Fail) -> None:
         self.environment: dict[str, str] = {}
         self.endpoints: dict[str, str] = {}
-        self.records: dict[str, ServiceRecord] = {}
+        self.records = {name: ServiceRecord() for name in services}
         self._services = services
         self._warn = warn
         self._fail = fail
@@ -69,7 +69,6 @@ class TrialServices:
     def end(self, redactor: Redactor) -> None:
         """Keep what every service has recorded, and close them; one that is gone already is the trial's failure."""
         for name, running in self._running.items():
-            self.records[name] = ServiceRecord()
             try:
                 self.records[name] = _taken(running, redactor)
             except Exception as error:
