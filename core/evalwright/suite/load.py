@@ -88,10 +88,8 @@ class _Loader:
         native = document.get("schema_version") is not None
         agent, runner = self._runner(document["runner"]) if "runner" in document else (AgentTable(), PluginTable(use=""))
         sandbox = self._table("sandbox", document.get("sandbox", "subprocess"), "sandbox")
-        named_tables: Mapping[str, Any] = document.get("sandboxes") or {}
-        named = {name: self._table("sandbox", table, f"sandboxes.{name}") for name, table in named_tables.items()}
-        beside: Mapping[str, Any] = document.get("services") or {}
-        services = {name: self._table("service", table, f"services.{name}") for name, table in beside.items()}
+        named = self._tables("sandbox", "sandboxes", document)
+        services = self._tables("service", "services", document)
         host = PluginHost(self.registry, {"sandboxes": named, "services": services})
         scorers = self._scorers(document.get("scorers") or [], native, host)
         self._primary(document, scorers)
@@ -188,6 +186,10 @@ class _Loader:
         for file in files:
             if why := path_objection(self.directory, file, "any"):
                 self._add(f"runner.files: {why}", "runner.files")
+
+    def _tables(self, kind: str, section: str, document: Mapping[str, Any]) -> dict[str, PluginTable]:
+        tables: Mapping[str, Any] = document.get(section) or {}
+        return {name: self._table(kind, table, f"{section}.{name}") for name, table in tables.items()}
 
     def _table(self, kind: str, table: Any, place: str) -> PluginTable:
         if isinstance(table, str):
