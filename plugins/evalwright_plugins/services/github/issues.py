@@ -147,7 +147,7 @@ def _make_comment(ctx: Context, owner: str, repo: str, number: str) -> Answer:
     issue = ctx.issue(repository, number)
     comment = Comment(world.id(), world.user, ctx.text("IssueComment", "body"), world.now())
     issue.comments.append(comment)
-    world.tell("commented", repository, issue.number, body=comment.body)
+    world.tell("commented", repository, issue.number, comment=comment.id, body=comment.body)
     return Answer(201, ctx.render.comment(repository, issue, comment))
 
 
