@@ -123,6 +123,11 @@ class TestGithubService(ServiceContract):
         assert hub.call("POST", f"{REPO}/issues/101/labels", ["bug"]).status_code == 200
         hub.http.close()
 
+    def miss(self, running: RunningService) -> None:
+        hub = Hub(running)
+        assert hub.call("GET", f"{REPO}/milestones").status_code == 404
+        hub.http.close()
+
 
 # Issues
 

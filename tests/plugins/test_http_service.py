@@ -90,6 +90,11 @@ class TestHttpService(ServiceContract):
         assert client.call("POST", "/tasks", {"title": "third"})[0] == 201
         client.http.close()
 
+    def miss(self, running: RunningService) -> None:
+        client = Client(running)
+        assert client.call("GET", "/nowhere")[0] == 404
+        client.http.close()
+
 
 def test_collection_is_listed_filtered_and_read(opened: Open) -> None:
     client = opened()
