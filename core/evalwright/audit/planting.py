@@ -143,7 +143,7 @@ class Planted:
 
 
 def gold_digests(suite: Suite) -> dict[str, list[str]]:
-    """Return the SHA-256 of every gold file of a suite by size in bytes: cases, hidden files, reference solutions.
+    """Return the SHA-256 of every gold file of a suite by size in bytes: cases, hidden files, reference solutions, seeds.
 
     Very small files tell nothing and are left out; so is what a fixture shows anyway (:func:`_shown`).
     """
@@ -179,7 +179,7 @@ def _shown(suite: Suite) -> set[str]:
 
 
 def _gold(suite: Suite, case: Case) -> Iterator[tuple[str, str, int]]:
-    for path in (case.hidden, case.gold):
+    for path in (case.hidden, case.gold, *case.services.values()):
         if isinstance(path, str):
             yield from _files(suite.directory / PurePosixPath(path))
 

@@ -21,7 +21,7 @@ __all__ = ["Plan", "check_requirements", "make_plan"]
 
 TELLING_KEYS = frozenset({"diff", "split", "tags"})
 UNMEASURED = frozenset({"cases_file", "prices"})
-SECRET_KEYS = frozenset({"expect", "hidden", "gold", "human"})
+SECRET_KEYS = frozenset({"expect", "hidden", "gold", "human", "services"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +89,7 @@ class Plan:
             gold_digest=inputs.gold,
             files_digest=inputs.files,
             diff_digest=inputs.diffs.get(case.diff or ""),
+            seeds={name: inputs.seeds[path] for name, path in case.services.items()},
             hidden=case.hidden,
             arm=self.arm,
             repeat=self.repeat,
@@ -136,6 +137,7 @@ def make_plan(
     registry = checked.registry
     uses = [("runner", suite.runner.use), ("sandbox", sandbox.use)]
     uses += [("scorer", entry.table.use) for entry in suite.scorers]
+    uses += [("service", table.use) for table in suite.services.values()]
     if suite.agent.transcript:
         uses.append(("transcript", suite.agent.transcript["parser"]["use"]))
     used = _preflight(checked, sandbox, queue)
@@ -172,6 +174,8 @@ def _tables(suite: Suite, sandbox: PluginTable, settings: Settings) -> dict[str,
         "scorers": [entry.as_json() for entry in suite.scorers],
         "cases_file": suite.cases_file,
     }
+    if suite.services:
+        tables["services"] = {name: table.as_json() for name, table in suite.services.items()}
     if settings.prices:
         tables["prices"] = read_prices(settings.prices).as_json()
     return tables
@@ -215,6 +219,7 @@ def _preflight(checked: CheckedSuite, sandbox: PluginTable, queue: str) -> list[
         registry.create("sandbox", sandbox.use, sandbox.config, checked.host),
         Registry(Path()).create("queue", queue, {}, checked.host),
         *(scorer for _, scorer in checked.scorers),
+        *(checked.host.create(f"services.{name}") for name in suite.services),
     ]
     used: list[tuple[str, str]] = []
     for plugin in plugins:

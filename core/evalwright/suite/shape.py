@@ -23,13 +23,14 @@ __all__ = [
 
 STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 CASE_ID = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
-PLANNED_KEYS = ("judges", "services")
+PLANNED_KEYS = ("judges",)
 ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 MAX_REPEATS = 1000
 
 Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 Table = str | dict[str, Any]
+ServiceName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")]
 
 
 class TranscriptShape(BaseModel):
@@ -150,6 +151,7 @@ class SuiteShape(BaseModel):
     meta: dict[str, Any] = {}
     sandbox: Table = "subprocess"
     sandboxes: dict[str, Table] = {}
+    services: Annotated[dict[ServiceName, Table], Field(max_length=20)] = {}
     requires: list[str] = []
     retry: RetryShape = RetryShape()
     primary: str | None = None
@@ -169,6 +171,18 @@ class SuiteShape(BaseModel):
     def _safe_name(cls, name: str) -> str:
         return _safe(name)
 
+    @field_validator("services")
+    @classmethod
+    def _distinct_variables(cls, services: dict[str, Table]) -> dict[str, Table]:
+        variables: dict[str, str] = {}
+        for name in services:
+            first = variables.setdefault(name.upper().replace("-", "_"), name)
+            if first != name:
+                raise ValueError(
+                    f'"{first}" and "{name}" differ only in case or punctuation; the agent could not tell them apart'
+                )
+        return services
+
 
 class CaseShape(BaseModel):
     """One line of ``cases.jsonl``."""
@@ -183,6 +197,7 @@ class CaseShape(BaseModel):
     hidden: str | None = None
     gold: str | dict[str, Any] | None = None
     sandbox: dict[str, Any] = {}
+    services: dict[str, str] = {}
     timeout_seconds: Seconds | None = None
     tags: list[str] = []
     split: str | None = None

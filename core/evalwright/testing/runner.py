@@ -19,6 +19,7 @@ from evalwright.testing._host import FakeHost
 from evalwright.testing._waiting import in_threads, within
 from evalwright.worker.agent import AgentContext
 from evalwright.worker.evidence import answer_of
+from evalwright.worker.services import TrialServices
 from evalwright.workspace import TrialPlace
 
 __all__ = ["RunnerContract"]
@@ -66,7 +67,8 @@ class RunnerContract(Contract[Runner[Any]]):
         (trial.exchange / "task.txt").write_text(task, encoding="utf-8", newline="")
         (trial.exchange / "case.json").write_text(json.dumps({"id": "case", "task": task}), encoding="utf-8")
         sandbox = FakeSandbox()
-        context = AgentContext(_spec(task, timeout), trial, sandbox, Redactor(), beat, files=None, keep=_drop)
+        none = TrialServices({}, warn=_ignore, fail=_ignore)
+        context = AgentContext(_spec(task, timeout), trial, sandbox, Redactor(), beat, files=None, keep=_drop, services=none)
         try:
             yield context
         finally:
@@ -172,6 +174,10 @@ def _spec(task: str, timeout: float) -> TrialSpec:
 
 def _drop(name: str, data: bytes) -> None:  # the core's words
     """Take an artifact that nobody will look at."""
+
+
+def _ignore(*_: Any, **__: Any) -> None:
+    """Take a complaint that nobody will hear."""
 
 
 def _view(task: str) -> TrialView:

@@ -19,6 +19,7 @@ from evalwright.rundir import check_id, disk_errors
 from evalwright.worker.bounded import within
 from evalwright.worker.environment import base_environment, case_variables
 from evalwright.worker.meter import TRANSCRIPT_FILE, Meter
+from evalwright.worker.services import TrialServices
 from evalwright.worker.usage_file import USAGE_FILE
 from evalwright.workspace import TrialPlace
 
@@ -136,6 +137,7 @@ class AgentContext:
         *,
         files: Path | None,
         keep: Callable[[str, bytes], None],
+        services: TrialServices,
         meter: Meter | None = None,
     ) -> None:
         self.deadline = Deadline.after(spec.timeout)
@@ -150,6 +152,7 @@ class AgentContext:
         self._files = files
         self._keep = keep
         self._meter = meter or Meter()
+        self._services = services
         self._sessions: list[WatchedSession] = []
         self._lock = threading.Lock()
 
@@ -167,7 +170,7 @@ class AgentContext:
         extra |= {"TRANSCRIPT_FILE": str(session.exchange / TRANSCRIPT_FILE), "USAGE_FILE": str(session.exchange / USAGE_FILE)}
         extra |= {"AGENT": str(session.inside(self._files))} if self._files else {}
         variables = case_variables(session, has_diff=self._spec.diff_digest is not None, **extra)
-        return base_environment(self._spec.tables["agent"], session, self._place) | variables
+        return base_environment(self._spec.tables["agent"], session, self._place) | self._services.environment | variables
 
     @contextlib.contextmanager
     def child(self, *, readonly: bool = False, network: str | None = None) -> Generator[AgentContext]:
@@ -181,6 +184,7 @@ class AgentContext:
             files=self._files,
             keep=self._keep,
             meter=self._meter,
+            services=self._services,
         )
         context.deadline, context.events, context.artifacts = self.deadline, self.events, self.artifacts
         try:
@@ -234,6 +238,7 @@ class AgentContext:
             workspace=self._place.workspace,
             exchange=self._place.exchange,
             mounts=mounts,
+            endpoints=self._services.endpoints,
             readonly=readonly,
             network=network,
             options=spec.case.get("sandbox", {}),

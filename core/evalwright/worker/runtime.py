@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from evalwright.errors import PluginFailed, StoreError
-from evalwright.interfaces import Deadline, Plugin, Runner, Sandbox, Scorer, Store, TranscriptParser
+from evalwright.interfaces import Deadline, Plugin, Runner, Sandbox, Scorer, Service, Store, TranscriptParser
 from evalwright.model import Manifest, PluginTable, ScorerEntry, TrialSpec
 from evalwright.prices import PriceTable
 from evalwright.redaction import Redactor
@@ -39,7 +39,8 @@ class Plugins:
     def __init__(self, tables: Mapping[str, Any], registry: Registry) -> None:
         self.registry = registry
         named = {name: PluginTable.from_json(table) for name, table in tables.get("sandboxes", {}).items()}
-        self.host = PluginHost(self.registry, {"sandboxes": named})
+        beside = {name: PluginTable.from_json(table) for name, table in tables.get("services", {}).items()}
+        self.host = PluginHost(self.registry, {"sandboxes": named, "services": beside})
         runner, sandbox = PluginTable.from_json(tables["runner"]), PluginTable.from_json(tables["sandbox"])
         self.runner: Runner[Any] = self._create("runner", runner)
         self.sandbox: Sandbox[Any] = self._create("sandbox", sandbox)
@@ -47,6 +48,7 @@ class Plugins:
         self.scorers: list[tuple[ScorerEntry, Scorer[Any]]] = [
             (entry, self._create("scorer", entry.table)) for entry in entries
         ]
+        self.services: dict[str, Service[Any]] = {name: self.host.create(f"services.{name}") for name in beside}
         self._agent: Mapping[str, Any] = tables["agent"]
         self._transcript: Mapping[str, Any] = self._agent.get("transcript") or {}
         parser = PluginTable.from_json(self._transcript["parser"]) if self._transcript else None
@@ -62,7 +64,7 @@ class Plugins:
     def all(self) -> list[Plugin[Any]]:
         """Return every plugin."""
         parsers = [self.parser] if self.parser else []
-        return [self.runner, self.sandbox, *parsers, *(scorer for _, scorer in self.scorers)]
+        return [self.runner, self.sandbox, *parsers, *(scorer for _, scorer in self.scorers), *self.services.values()]
 
     def meter(self, exchange: Path) -> Meter:
         """Return what watches one trial's consumption; ``exchange`` is its exchange directory on this host."""

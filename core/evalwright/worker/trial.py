@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import tempfile
 import time
-import traceback
 from collections.abc import Generator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from evalwright.errors import DiskFull, EvalwrightError, SandboxLost, TrialError
+from evalwright.errors import DiskFull, SandboxLost, TrialError
 from evalwright.interfaces import Beat, Store, give_tree
 from evalwright.model import BUILTIN_SCORERS, Change, Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
 from evalwright.model.manifest import changes_between
 from evalwright.redaction import Redactor, credential_values
-from evalwright.rundir import BundleWriter, disk_errors
+from evalwright.rundir import BundleWriter, disk_errors, write_services
 from evalwright.scoring import apply_scorers, fold_status, is_pure
 from evalwright.store import CachedStore, DirectoryStore, transfer
 from evalwright.worker.agent import AgentContext
@@ -35,14 +33,13 @@ from evalwright.worker.evidence import (
 )
 from evalwright.worker.grader import Grader
 from evalwright.worker.meter import Meter
+from evalwright.worker.notes import SHORTAGES, Notes
 from evalwright.worker.runtime import Plugins, Runtime
+from evalwright.worker.services import TrialServices
 from evalwright.worker.usage_file import MAX_MODEL
 from evalwright.workspace import Clone, TrialPlace, UnreadableError, copy_tree
 
 __all__ = ["Trial"]
-
-Failure = dict[str, Any]
-SHORTAGES = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 
 
 class Trial:
@@ -54,14 +51,14 @@ class Trial:
         self.store: DirectoryStore = runtime.store(spec, store)
         self.beat = beat
         self.redactor = redactor_of(spec)
-        self.warnings: list[dict[str, str]] = []
-        self.failure: Failure | None = None
+        self.notes = Notes(self.redactor)
         self.spans: dict[str, float] = {}
         self.place: TrialPlace
         self.clone: Clone
         self.bundle: BundleWriter
         self.plugins: Plugins
         self.meter: Meter
+        self.services: TrialServices
         self.before = Manifest()
         self.after = Manifest()
         self.changes: tuple[Change, ...] = ()
@@ -76,6 +73,8 @@ class Trial:
             size = self.runtime.fixture(self.spec, self.store).size_bytes
             self.place = scratch.place(size, owner=self.plugins.sandbox.user)
             cleanup.callback(self._discard)
+            self.services = TrialServices(self.plugins.services, warn=self.notes.warn, fail=self.notes.fail)
+            cleanup.callback(self.services.close)
             directory = bundle or Path(
                 cleanup.enter_context(tempfile.TemporaryDirectory(dir=self.place.root.parent, prefix="b"))
             )
@@ -96,6 +95,7 @@ class Trial:
         with self._span("prepare"), self.runtime.turn(), disk_errors(self.place.root):
             files = self._prepare()
         self.meter = self.plugins.meter(self.place.exchange)
+        ready = self.services.open(self.spec.seeds, self.store)
         context = AgentContext(
             self.spec,
             self.place,
@@ -105,9 +105,10 @@ class Trial:
             files=files,
             keep=self.bundle.write_bytes,
             meter=self.meter,
+            services=self.services,
         )
         with self._span("agent"):
-            result = self._ask(context)
+            result = self._ask(context) if ready else RunnerResult()
         with self._span("kill"):
             self._end(context)
         if self.beat() == "cancel":
@@ -177,38 +178,41 @@ class Trial:
         try:
             context.end()
         except TrialError as error:
-            self._fail("E_RUNNER_FAILED", error.kind, str(error), fault="agent")
+            self.notes.fail("E_RUNNER_FAILED", error.kind, str(error), fault="agent")
         except Exception as error:
-            self._fail("E_SANDBOX_LOST", "sandbox_lost", f"the sandbox did not end cleanly: {error}", transient=True)
+            self.notes.fail("E_SANDBOX_LOST", "sandbox_lost", f"the sandbox did not end cleanly: {error}", transient=True)
+        self.services.end(self.redactor)
 
     def _release(self, context: AgentContext) -> None:
         try:
             context.destroy()
         except Exception as error:
-            self._warn("W_SANDBOX_LEFT", f"the sandbox was not released: {error}")
+            self.notes.warn("W_SANDBOX_LEFT", f"the sandbox was not released: {error}")
 
     def _answer(self, result: RunnerResult, context: AgentContext) -> Output:
         max_bytes = self.spec.tables["agent"]["max_output_bytes"]
         try:
             answer = answer_of(result, context.opened, self.redactor, max_bytes)
         except TrialError as error:
-            self._fail("E_RUNNER_FAILED", error.kind, str(error), fault="agent")
+            self.notes.fail("E_RUNNER_FAILED", error.kind, str(error), fault="agent")
             return Output()
         except SandboxLost as error:
             self._note(error, "sandbox", self.spec.tables["sandbox"]["use"])
             return Output()
         if answer.truncated or result.completed.stdout.truncated or result.completed.stderr.truncated:
-            self._warn("W_OUTPUT_TRUNCATED", f"output was longer than {max_bytes} bytes and is kept in part")
+            self.notes.warn("W_OUTPUT_TRUNCATED", f"output was longer than {max_bytes} bytes and is kept in part")
         leaked = context.opened.leaked_processes if context.opened else 0
         if leaked:
-            self._warn("W_LEAKED_PROCESSES", f"{leaked} processes were still running when the runner ended; they were killed")
+            self.notes.warn(
+                "W_LEAKED_PROCESSES", f"{leaked} processes were still running when the runner ended; they were killed"
+            )
         return answer
 
     def _measured(self, result: RunnerResult, context: AgentContext) -> RunnerResult:
         """Return the result with the agent's usage, as far as it is known."""
         measured = self.meter.settled(result, context.opened)
         for warning in self.meter.warnings:
-            self._warn("W_USAGE_UNKNOWN", self.redactor.text(warning))
+            self.notes.warn("W_USAGE_UNKNOWN", self.redactor.text(warning))
         usage = measured.usage
         if usage and usage.model:
             measured = replace(measured, usage=replace(usage, model=self.redactor.text(usage.model)[:MAX_MODEL]))
@@ -220,26 +224,26 @@ class Trial:
         except UnreadableError as error:
             self.after = self.before
             _make_directory(self.place.workspace)
-            self._warn("W_PATH_UNREADABLE", str(error))
-            self._fail("E_RUNNER_FAILED", "workspace_unreadable", str(error), fault="agent")
+            self.notes.warn("W_PATH_UNREADABLE", str(error))
+            self.notes.fail("E_RUNNER_FAILED", "workspace_unreadable", str(error), fault="agent")
         self.changes = changes_between(self.before, self.after)
 
     def _fail_by(self, result: RunnerResult) -> None:
         """Note what the agent's own end means."""
         done = result.completed
         if done.spawn_error is not None:
-            self._fail(
+            self.notes.fail(
                 "E_RUNNER_FAILED",
                 "spawn_failed",
                 self.redactor.text(done.spawn_error),
                 transient=done.spawn_errno in SHORTAGES,
             )
         elif done.timed_out:
-            self._fail("E_RUNNER_TIMEOUT", "timeout", f"the runner was ended after {self.spec.timeout:g} s", fault="agent")
+            self.notes.fail("E_RUNNER_TIMEOUT", "timeout", f"the runner was ended after {self.spec.timeout:g} s", fault="agent")
         elif done.limit:
-            self._fail("E_LIMIT", done.limit, f"the runner hit its limit: {done.limit}", fault="agent")
+            self.notes.fail("E_LIMIT", done.limit, f"the runner hit its limit: {done.limit}", fault="agent")
         elif excess := self.meter.excess:
-            self._fail("E_LIMIT", excess.kind, excess.message, fault="agent", **asdict(excess))
+            self.notes.fail("E_LIMIT", excess.kind, excess.message, fault="agent", **asdict(excess))
 
     def _score(self, result: RunnerResult, answer: Output, transcript: str) -> list[dict[str, Any]]:
         spec = self.spec
@@ -257,7 +261,7 @@ class Trial:
             gold=self.runtime.tree(self.store, spec.gold_digest),
             canceled=lambda: self.beat() == "cancel",
             keep=self.bundle.write_bytes,
-            warn=lambda message: self._warn("W_SANDBOX_LEFT", message),
+            warn=lambda message: self.notes.warn("W_SANDBOX_LEFT", message),
         )
         trial = ScoredTrial(
             case_id=spec.case_id,
@@ -274,6 +278,7 @@ class Trial:
             transcript=transcript,
             native=spec.native,
             meta=case.get("meta", {}),
+            services=self.services.records,
         )
         records = apply_scorers(plugins.scorers, trial, case.get("expect", {}), context=grader.context)
         pure = {entry.table.use for entry, scorer in plugins.scorers if is_pure(scorer)} | {"exit-code"}
@@ -289,15 +294,15 @@ class Trial:
     ) -> dict[str, Any]:
         spec, bundle = self.spec, self.bundle
         case = self.runtime.gold_case(self.store, spec)
-        status = fold_status(records, broken=self.failure is not None)
-        fault = None if status != "error" else self.failure["fault"] if self.failure else "harness"
+        status = fold_status(records, broken=self.notes.failure is not None)
+        fault = None if status != "error" else self.notes.failure["fault"] if self.notes.failure else "harness"
         bundle.write_document("input.json", case)
         bundle.write_text("task.txt", case["task"])
         if spec.diff_digest:
             bundle.write_bytes("input.diff", self.store.verified(spec.diff_digest).read_bytes())
         bundle.write_text("output.txt", answer.text)
         write_streams(bundle, result, self.redactor)
-        record = runner_record(result, answer, context.opened, self.failure, self.redactor)
+        record = runner_record(result, answer, context.opened, self.notes.failure, self.redactor)
         bundle.write_document("runner.json", record | {"attempts": [*spec.former_attempts, self._row(status, result)]})
         for name, manifest in (("before", self.before), ("after", self.after)):
             data = self.runtime.manifest_bytes(spec, self.store, manifest, self.redactor)
@@ -307,6 +312,7 @@ class Trial:
         bundle.write_bytes("workspace.diff", self.diff)
         if context.events:
             bundle.write_text("events.jsonl", event_lines(context.events))
+        write_services(bundle, self.services.records)
         score = {"case_id": spec.case_id, "status": status, "ok": status == "pass", "scores": records}
         bundle.write_document("score.json", score | ({"fault": fault} if fault else {}))
         self._keep_workspace(status)
@@ -316,9 +322,9 @@ class Trial:
             "scores": records,
             "digests": sealed["digests"],
             "seal": bundle.digests["bundle.json"],
-            "warnings": self.warnings,
-            "error": self.failure,
-            "transient": status == "error" and self._transient(records),
+            "warnings": self.notes.warnings,
+            "error": self.notes.failure,
+            "transient": status == "error" and self.notes.transient(records),
             "usage": result.usage.as_json() if result.usage else None,
             "duration_ms": round(result.completed.duration * 1000),
             "spans_ms": self.spans,
@@ -327,12 +333,13 @@ class Trial:
     def _row(self, status: str, result: RunnerResult) -> dict[str, Any]:
         """Return this attempt's row among the attempts of its trial."""
         duration = round(result.completed.duration * 1000)
-        return {"attempt": self.spec.attempt, "status": status, "error": self.failure, "duration_ms": duration, "counted": True}
-
-    def _transient(self, records: list[dict[str, Any]]) -> bool:
-        """Tell whether all that went wrong is of a kind that another attempt may not meet."""
-        broken = [record.get("transient", False) for record in records if record.get("error")]
-        return (self.failure is None or bool(self.failure["transient"])) and all(broken)
+        return {
+            "attempt": self.spec.attempt,
+            "status": status,
+            "error": self.notes.failure,
+            "duration_ms": duration,
+            "counted": True,
+        }
 
     def _keep_workspace(self, status: str) -> None:
         wanted = self.spec.keep_workspace
@@ -343,37 +350,13 @@ class Trial:
                 redact_tree(kept, self.redactor)
 
     def _note(self, error: BaseException, kind: str, use: str) -> None:
-        """Turn an exception of a plugin into this trial's failure: what it said, or the defect that it is."""
-        if isinstance(error, SandboxLost):
-            self._fail(error.code, "sandbox_lost", error.message, transient=True)
-        elif isinstance(error, TrialError):
-            self._fail("E_RUNNER_FAILED", error.kind, str(error), transient=error.transient)
-        elif isinstance(error, OSError) and error.errno in SHORTAGES:
-            self._fail("E_RUNNER_FAILED", "shortage", f"the machine is short of something: {error}", transient=True)
-        elif isinstance(error, EvalwrightError):
-            self._fail(error.code, "harness", error.message)
-        else:
-            origin = self.plugins.origin(kind, use)
-            message = f"{kind} {use} ({origin}) failed: {type(error).__name__}: {error}"
-            trace = self.redactor.text("".join(traceback.format_exception(error))[-8000:])
-            self._fail("E_RUNNER_FAILED", "plugin_defect", message, traceback=trace)
-
-    def _fail(
-        self, code: str, kind: str, message: str, *, fault: str = "harness", transient: bool = False, **more: Any
-    ) -> None:
-        """Note the first failure; later ones are its consequences. Another attempt may not meet a ``transient`` one."""
-        if self.failure is None:
-            text = self.redactor.text(message)
-            self.failure = {"code": code, "kind": kind, "message": text, "fault": fault, "transient": transient, **more}
-
-    def _warn(self, code: str, message: str) -> None:
-        self.warnings.append({"code": code, "message": message})
+        self.notes.defect(error, f"{kind} {use} ({self.plugins.origin(kind, use)})")
 
     def _discard(self) -> None:
         try:
             self.runtime.scratch(self.spec).discard(self.place)
         except OSError as error:
-            self._warn("W_SANDBOX_LEFT", f"{self.place.root} was not removed: {error}")
+            self.notes.warn("W_SANDBOX_LEFT", f"{self.place.root} was not removed: {error}")
 
     @contextlib.contextmanager
     def _span(self, name: str) -> Generator[None]:
