@@ -9,6 +9,7 @@ import argparse
 import ast
 import json
 import os
+import random
 import resource
 import signal
 from collections.abc import Iterator
@@ -93,8 +94,8 @@ def statement_changes(node: ast.AST, names: list[str]) -> Iterator[Change]:
         yield from ((8, node, f"\n{indent}{target}.append({name})") for target, name in pairs)
 
 
-def changes(tree: ast.Module) -> list[Change]:
-    """Return every change of the program's functions, the most plausible first."""
+def changes(tree: ast.Module, luck: random.Random | None = None) -> list[Change]:
+    """Return every change of the program's functions, the most plausible first; ``luck`` shuffles those that are alike."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     nodes = [node for function in functions for node in ast.walk(function)]
     stored = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
@@ -103,6 +104,8 @@ def changes(tree: ast.Module) -> list[Change]:
     for node in nodes:
         found += [*operator_changes(node), *call_changes(node), *value_changes(node, names)]
         found += statement_changes(node, names)
+    if luck:
+        luck.shuffle(found)
     return sorted(found, key=lambda change: change[0])
 
 
@@ -143,12 +146,14 @@ def plain(value: Any) -> Any:
     return value
 
 
-def repair(source: str, function: str, examples: list[dict[str, Any]], budget: int) -> tuple[str, int, str]:
+def repair(
+    source: str, function: str, examples: list[dict[str, Any]], budget: int, luck: random.Random | None = None
+) -> tuple[str, int, str]:
     """Return the program, the number of programs tried, and what was changed, if anything."""
     if satisfies(source, function, examples):
         return source, 0, "nothing: every example is satisfied already"
     seen = {meaning(source), ""}
-    for _, node, new in changes(ast.parse(source)):
+    for _, node, new in changes(ast.parse(source), luck):
         candidate = apply(source, node, new, bare=False)
         if meaning(candidate) in seen:
             continue
@@ -180,12 +185,15 @@ def main() -> None:
     """Repair the program in the workspace and say in one line what was done."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--budget", type=int, default=1000, help="how many changed programs to try at most")
-    budget: int = parser.parse_args().budget
+    parser.add_argument("--seed", type=int, help="try changes that are equally plausible in an order of this number's")
+    options = parser.parse_args()
+    budget: int = options.budget
+    luck = None if options.seed is None else random.Random(options.seed)
     workspace = Path(os.environ.get("EVALWRIGHT_WORKSPACE", "."))
     [program] = workspace.glob("*.py")
     examples = json.loads((workspace / "examples.json").read_text("utf-8"))
     source = program.read_text("utf-8")
-    fixed, tries, change = repair(source, program.stem, examples, budget)
+    fixed, tries, change = repair(source, program.stem, examples, budget, luck)
     if fixed != source:
         program.write_text(fixed, "utf-8")
     print(f"{program.name}: changed {change} (tries: {tries})")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Call
     from tests.conftest import Project
 
-ELSEWHERE = {"audit", "doctor", "import", "new", "worker"}
+ELSEWHERE = {"audit", "compare", "doctor", "import", "new", "worker"}
 WORDS: dict[str, list[str]] = {
     "init": ["init", "--force"],
     "validate": ["validate", "demo"],
@@ -53,6 +53,7 @@ WORDS: dict[str, list[str]] = {
     "plugins": ["plugins", "list"],
     "capabilities": ["capabilities", "--plugins"],
     "schema": ["schema"],
+    "band": ["band", "r"],
     "robot-docs": ["robot-docs", "guide", "--json"],
 }
 MORE = [

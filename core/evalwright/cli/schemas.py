@@ -62,6 +62,32 @@ ENVELOPE = _object(
     errors={"type": "array", "items": _object("code message hint exit_code", code=TEXT, message=TEXT, hint=TEXT)},
 )
 
+NUMBER: Schema = {"type": ["number", "null"]}
+COMPARISON = _object(
+    "a b metric pairs lost difference interval p alpha answer wins losses ties mde looks",
+    a=_object("name mean", name=TEXT, mean=NUMBER),
+    b=_object("name mean", name=TEXT, mean=NUMBER),
+    metric=TEXT,
+    pairs=COUNT,
+    lost=TEXTS,
+    changed=TEXTS,
+    difference=NUMBER,
+    interval={"type": ["array", "null"], "items": {"type": "number"}},
+    p=NUMBER,
+    alpha=NUMBER,
+    answer={"enum": ["better", "worse", "no-evidence"]},
+    wins=COUNT,
+    losses=COUNT,
+    ties=COUNT,
+    mde=NUMBER,
+    looks={"type": ["integer", "null"]},
+    exploratory=FLAG,
+    advice=NULLABLE,
+    cost_usd=OBJECT,
+    duration_s=OBJECT,
+)
+GATES = _records(gate=TEXT, arm=TEXT, verdict={"enum": ["pass", "fail", "undecided"]}, value=NUMBER, why=TEXT)
+
 RUN = _object(
     "report_hash",
     run_id=TEXT,
@@ -73,6 +99,8 @@ RUN = _object(
     experiment=TEXT,
     runs=OBJECTS,
     totals=OBJECT,
+    comparisons=OBJECTS,
+    gates=GATES,
 )
 
 SCHEMAS: dict[str, Schema] = {
@@ -121,6 +149,12 @@ SCHEMAS: dict[str, Schema] = {
         content_hash=TEXT,
         sealed=FLAG,
     ),
+    "compare": _object(
+        "comparisons",
+        comparisons={"type": "array", "items": COMPARISON},
+        **COMPARISON["properties"],
+    ),
+    "band": _object("experiment metric arms", experiment=TEXT, metric=TEXT, arms=OBJECTS),
     "worker": _object("key ended worker", key=TEXT, ended=TEXT, worker=TEXT, reason=NULLABLE),
     "explain": _object(
         "run_id case status hops plugins digests", run_id=TEXT, case=TEXT, status=TEXT, hops=OBJECTS, plugins=OBJECTS
