@@ -308,6 +308,7 @@ CODES: dict[str, dict[str, Any]] = {
     "E_SCORER_CASE_FAILED": _code("tool-env", None, "run replay", None, "score_json"),
     "W_UNSANDBOXED_RUNNER": _code("warning", None, "run replay", None),
     "W_GOLD_REVEALED": _code("warning", None, "validate run", None),
+    "W_SELF_JUDGE": _code("warning", None, "validate run", None),
     "W_UNSEALED": _code("warning", None, "report status verify", None),
     "W_ARTIFACT_TAMPERED": _code("warning", None, "report status verify", None),
     "W_REPLAY_CASE_ABSENT": _code("warning", None, "replay", None),

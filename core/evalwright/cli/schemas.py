@@ -180,6 +180,7 @@ DEFINITIONS: dict[str, Schema] = {
         acknowledged_unsandboxed_runner=FLAG,
         sandbox={"type": ["string", "object"]},
         sandboxes=OBJECT,
+        judges=OBJECT,
         requires=TEXTS,
         retry=_object("", infrastructure=COUNT, backoff_seconds={"type": "number", "minimum": 0}),
         primary=TEXT,

@@ -9,6 +9,7 @@ from typing import Any
 
 from evalwright.canonical import digest_json, digest_text
 from evalwright.coordinate.inputs import Inputs
+from evalwright.coordinate.judges import check_judge
 from evalwright.errors import CapabilityMissing, PluginFailed, UsageError
 from evalwright.model import Case, Manifest, PluginTable, Suite, TrialSpec
 from evalwright.registry import Loaded, Registry
@@ -129,6 +130,7 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
             name: {"use": table} if isinstance(table, str) else dict(table)
             for name, table in suite.document.get("sandboxes", {}).items()
         },
+        **_judges(suite),
         "scorers": [entry.as_json() for entry in suite.scorers],
         "cases_file": suite.cases_file,
     }
@@ -152,6 +154,13 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
         queue=queue,
         lock=lock_of(tables, registry),
     )
+
+
+def _judges(suite: Suite) -> dict[str, Any]:
+    """Return the table of judges, nothing for a suite that names none."""
+    named: Mapping[str, Any] = suite.document.get("judges", {})
+    tables = {name: {"use": table} if isinstance(table, str) else dict(table) for name, table in named.items()}
+    return {"judges": tables} if tables else {}
 
 
 def _with_defaults(suite: Suite, settings: Settings) -> Suite:
@@ -192,6 +201,8 @@ def _preflight(checked: CheckedSuite, sandbox: PluginTable, queue: str) -> list[
     used: list[tuple[str, str]] = []
     for plugin in plugins:
         used += [checked.host.resolve(reference) for reference in plugin.uses()]
+        for reference in plugin.uses():
+            used += check_judge(checked.host, reference)
         for problem in plugin.check("coordinator"):
             if problem.fatal:
                 raise PluginFailed(problem.message, hint=problem.hint, **problem.details)

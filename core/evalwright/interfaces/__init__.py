@@ -27,6 +27,7 @@ from evalwright.interfaces.service import RunningService, Service
 from evalwright.interfaces.store import Store
 from evalwright.interfaces.threaded import ThreadedQueue
 from evalwright.interfaces.verb import PluginVerb, VerbAnswer, VerbFlag
+from evalwright.interfaces.verdict import GradeForm, JsonForm, VerdictForm
 
 __all__ = [
     "API",
@@ -35,6 +36,7 @@ __all__ = [
     "Command",
     "Deadline",
     "Exporter",
+    "GradeForm",
     "Host",
     "Imported",
     "ImportedCase",
@@ -42,6 +44,7 @@ __all__ = [
     "ImportedSuite",
     "Importer",
     "Job",
+    "JsonForm",
     "Judge",
     "JudgeReply",
     "JudgeRequest",
@@ -70,6 +73,7 @@ __all__ = [
     "Unsupported",
     "VerbAnswer",
     "VerbFlag",
+    "VerdictForm",
     "give",
     "give_tree",
 ]

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evalwright.canonical import is_object
 from evalwright.errors import PluginError, PluginNotFound, SuiteNotFound
-from evalwright.interfaces import Scorer
+from evalwright.interfaces import Judge, Scorer
 from evalwright.model import BUILTIN_SCORERS, AgentTable, PluginTable, Retry, ScorerEntry, Suite
 from evalwright.registry import PluginHost, Registry, configuration_problems, model_problems, unknown_key
 from evalwright.suite.cases import CaseChecker, case_options
+from evalwright.suite.judges import self_judging, split_table
 from evalwright.suite.paths import path_objection
 from evalwright.suite.problems import Problems, line_of
 from evalwright.suite.read import parse_suite, suite_file
-from evalwright.suite.shape import AGENT_KEYS, CASE_ID, PLANNED_KEYS, AgentShape, RetryShape, ScorerShape, SuiteShape
+from evalwright.suite.shape import (
+    AGENT_KEYS,
+    CASE_ID,
+    PLANNED_KEYS,
+    AgentShape,
+    JudgeShape,
+    RetryShape,
+    ScorerShape,
+    SuiteShape,
+)
 
 __all__ = ["CheckedSuite", "load_scorers", "load_suite"]
 
@@ -89,9 +99,10 @@ class _Loader:
         sandbox = self._table("sandbox", document.get("sandbox", "subprocess"), "sandbox")
         named_tables: Mapping[str, Any] = document.get("sandboxes") or {}
         named = {name: self._table("sandbox", table, f"sandboxes.{name}") for name, table in named_tables.items()}
-        host = PluginHost(self.registry, {"sandboxes": named})
+        host = PluginHost(self.registry, {"sandboxes": named, "judges": self._judges(document.get("judges") or {})})
         scorers = self._scorers(document.get("scorers") or [], native, host)
         self._primary(document, scorers)
+        self._used(scorers, host)
         checker = CaseChecker(
             self.directory,
             self.problems,
@@ -107,6 +118,7 @@ class _Loader:
         self.problems.raise_all()
         if agent.reveal_expect or agent.reveal_id:
             self.warnings.append({"code": "W_GOLD_REVEALED", "message": "the suite shows its runner what it expects"})
+        self.warnings += self_judging(document["runner"], self._asked(scorers, host))
         suite = Suite(
             name=document["name"],
             directory=self.directory,
@@ -190,6 +202,33 @@ class _Loader:
         use = table.get("use", "subprocess") if is_object(table) else "subprocess"
         config = {key: value for key, value in table.items() if key != "use"} if is_object(table) else {}
         return self._configured(kind, use, config, place)
+
+    def _judges(self, tables: Mapping[str, Any]) -> dict[str, PluginTable]:
+        """Return the judges with their plugins' own keys; those that every judge shares are checked here."""
+        found: dict[str, PluginTable] = {}
+        for name, written in tables.items():
+            place = f"judges.{name}"
+            table: dict[str, Any] = {"use": written} if isinstance(written, str) else written
+            shared, own = split_table(table)
+            self._extend(model_problems(JudgeShape, shared, place))
+            found[name] = self._configured("judge", table.get("use"), own, place, also=tuple(JudgeShape.model_fields))
+        return found
+
+    def _used(self, scorers: Sequence[tuple[ScorerEntry, Scorer[Any]]], host: PluginHost) -> None:
+        """Check that every other plugin that a scorer asks for is in the suite."""
+        for entry, scorer in scorers:
+            for reference in scorer.uses():
+                try:
+                    host.resolve(reference)
+                except PluginNotFound as error:
+                    self._add(f"scorer {entry.id}: {error.message}", "scorers", error.hint)
+
+    def _asked(self, scorers: Sequence[tuple[ScorerEntry, Scorer[Any]]], host: PluginHost) -> Iterator[tuple[str, Judge[Any]]]:
+        """Yield the judges that scorers ask, by name."""
+        references = dict.fromkeys(reference for _, scorer in scorers for reference in scorer.uses())
+        for reference in references:
+            if reference.startswith("judges."):
+                yield reference.partition(".")[2], host.create(reference)
 
     def _configured(
         self, kind: str, use: Any, config: Mapping[str, Any], place: str, *, also: Sequence[str] = ()

@@ -9,14 +9,16 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from evalwright.canonical import is_object
 
-__all__ = ["AGENT_KEYS", "PLANNED_KEYS", "AgentShape", "CaseShape", "RetryShape", "ScorerShape", "SuiteShape"]
+__all__ = ["AGENT_KEYS", "PLANNED_KEYS", "AgentShape", "CaseShape", "JudgeShape", "RetryShape", "ScorerShape", "SuiteShape"]
 
 STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 CASE_ID = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
-PLANNED_KEYS = ("arms", "repeats", "judges", "services")
+PLANNED_KEYS = ("arms", "repeats", "services")
 
 Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
+Count = Annotated[int, Field(ge=0, le=20)]
+Width = Annotated[int, Field(ge=1, le=1000)]
 Table = str | dict[str, Any]
 
 
@@ -70,6 +72,24 @@ class ScorerShape(BaseModel):
     required: bool = True
 
 
+class JudgeShape(BaseModel):
+    """The keys of a judge's table that every judge shares: what the core does for it.
+
+    ``retries`` follow a call that failed on its way (429, 5xx, a broken connection), ``reasks`` a reply without a verdict;
+    ``timeout_seconds`` bounds one question with all its tries.
+    """
+
+    model_config = STRICT
+
+    retries: Count = 3
+    reasks: Count = 1
+    backoff_seconds: Annotated[float, Field(ge=0, le=60, allow_inf_nan=False)] = 0.5
+    timeout_seconds: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 120.0
+    max_in_flight: Width = 16
+    provider_max_in_flight: Width = 64
+    cache: bool = True
+
+
 class RetryShape(BaseModel):
     """``retry``: how often an attempt that the infrastructure spoiled is made again, and after how long."""
 
@@ -94,6 +114,7 @@ class SuiteShape(BaseModel):
     meta: dict[str, Any] = {}
     sandbox: Table = "subprocess"
     sandboxes: dict[str, Table] = {}
+    judges: dict[str, Table] = {}
     requires: list[str] = []
     retry: RetryShape = RetryShape()
     primary: str | None = None
