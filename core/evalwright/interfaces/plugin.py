@@ -6,6 +6,7 @@ import time
 from abc import ABC
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
@@ -68,6 +69,10 @@ class Host(Protocol):
 
     def create(self, reference: str) -> Any:
         """Return another plugin by reference: ``sandboxes.grader`` (a table of the suite) or ``module:Class``."""
+        ...
+
+    def file(self, name: str) -> Path:
+        """Return where a file of the suite lies; ``name`` is a path from the suite, or an absolute one."""
         ...
 
     def wait(self, coro: Coroutine[Any, Any, T], deadline: Deadline) -> T:

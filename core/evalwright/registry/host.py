@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalwright.errors import PluginInvalid, PluginNotFound
@@ -62,6 +63,10 @@ class PluginHost:
         """Return kind and reference of what :meth:`create` would create. Raises ``PluginNotFound``."""
         kind, table = self._table(reference)
         return kind, table.use
+
+    def file(self, name: str) -> Path:
+        """Return the path of a file of the suite."""
+        return (self._registry.base / name).resolve()
 
     def wait(self, coro: Coroutine[Any, Any, T], deadline: Deadline) -> T:
         """Run a coroutine on the process's one loop; cancels it and raises ``TimeoutError`` at the deadline."""
