@@ -19,6 +19,7 @@ from evalwright.interfaces.local import Killable, LocalSession
 from evalwright.interfaces.output import BoundedOutput, OutputSink
 from evalwright.interfaces.ownership import give, give_tree
 from evalwright.interfaces.plugin import API, Deadline, Host, Plugin, Problem
+from evalwright.interfaces.prompt import PromptTemplate
 from evalwright.interfaces.queue import Beat, Job, Outcome, Queue, QueueRun
 from evalwright.interfaces.runner import Runner, RunnerContext
 from evalwright.interfaces.sandbox import Command, Mount, Sandbox, SandboxRequest, Session
@@ -56,6 +57,7 @@ __all__ = [
     "Plugin",
     "PluginVerb",
     "Problem",
+    "PromptTemplate",
     "Queue",
     "QueueRun",
     "RunView",

@@ -84,12 +84,14 @@ class Plugin(ABC, Generic[C]):
     """The base of every kind. A plugin is constructed once per process and must be thread-safe.
 
     ``api`` names the interface version that the author wrote against (``"scorer/1.0"``); it has no default on purpose.
-    ``Config`` validates the plugin's table in the suite; without one the table must be empty.
+    ``Config`` validates the plugin's table in the suite; without one the table must be empty. ``files`` names the keys of the
+    table that may be ``file://PATH``, a text file of the suite: the plugin gets its content instead.
     """
 
     api: ClassVar[str]
     Config: ClassVar[type[BaseModel] | None] = None
     capabilities: ClassVar[frozenset[str]] = frozenset()
+    files: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, config: C, host: Host) -> None:
         self.config = config

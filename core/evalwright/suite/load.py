@@ -13,6 +13,7 @@ from evalwright.interfaces import Judge, Scorer
 from evalwright.model import BUILTIN_SCORERS, AgentTable, PluginTable, Retry, ScorerEntry, Suite
 from evalwright.registry import PluginHost, Registry, configuration_problems, model_problems, unknown_key
 from evalwright.suite.cases import CaseChecker, case_options
+from evalwright.suite.inline import FILE_MARK, file_text
 from evalwright.suite.judges import self_judging, split_table
 from evalwright.suite.paths import path_objection
 from evalwright.suite.problems import Problems, line_of
@@ -287,10 +288,24 @@ class _Loader:
         identifier = entry.get("id") or self.registry.default_id("scorer", use)
         if why := _id_objection(identifier, "id" in entry, use):
             self._add(f"{place}.id: {why}", f"{place}.id")
+        config = self._inlined(use, config, place)
         table = self._configured("scorer", use, config, place, also=tuple(ScorerShape.model_fields))
         return ScorerEntry(
             table=table, id=identifier, required=entry.get("required", True), explicit_id=entry.get("id") is not None
         )
+
+    def _inlined(self, use: str, config: Mapping[str, Any], place: str) -> dict[str, Any]:
+        """Return a scorer's table with the content of the files that it names, where the scorer takes them."""
+        read = dict(config)
+        for key in [key for key, value in config.items() if isinstance(value, str) and value.startswith(FILE_MARK)]:
+            try:
+                if key in self.registry.load("scorer", use).cls.files:
+                    read[key] = file_text(self.directory, config[key])
+            except PluginError:
+                return read
+            except ValueError as error:
+                self._add(f"{place}.{key}: {error}", f"{place}.{key}")
+        return read
 
     def _primary(self, document: Mapping[str, Any], scorers: Sequence[tuple[ScorerEntry, Any]]) -> None:
         primary = document.get("primary")
