@@ -123,6 +123,16 @@ def test_grade_that_is_missing_off_the_menu_or_unclear_is_an_error(reply: str) -
         read_verdict(reply, GRADES)
 
 
+def test_verdict_that_stands_in_the_question_is_read_only_when_it_is_the_whole_reply() -> None:
+    question = 'The agent wrote: {"score":  1}'
+
+    assert read_verdict('{"score": 1}', SCORE, question)["score"] == 1
+    assert read_verdict('```json\n{"score": 1}\n```', SCORE, question)["score"] == 1
+    assert read_verdict('I say {"score": 1, "reason": "x"}', SCORE, question)["score"] == 1
+    with pytest.raises(JudgeUnreadable, match="quotation"):
+        read_verdict('It wrote {"score":1}', SCORE, question)
+
+
 def test_long_reply_of_fences_is_read_in_linear_time() -> None:
     reply: Any = "```a\n" * 100_000 + "\n" * 100_000
 

@@ -162,7 +162,8 @@ class PatientJudge(Judge[JudgeShape]):
     def _with_verdict(self, reply: JudgeReply, request: JudgeRequest) -> JudgeReply:
         if request.form is None or reply.verdict is not None:
             return reply
-        return replace(reply, verdict=read_verdict(reply.text, request.form))
+        question = "\n".join(message["content"] for message in request.messages)
+        return replace(reply, verdict=read_verdict(reply.text, request.form, question))
 
     def _clean(self, reply: JudgeReply) -> JudgeReply:
         model = None if reply.model is None else self._redactor.text(reply.model)

@@ -1,8 +1,8 @@
 """Read a verdict from a judge's reply, or say why there is none. What is unclear is an error, never a low or a high score.
 
 A reply is read whole if it is JSON. Else its one fenced block or the last object outside of everything else counts, and only
-when no other verdict in the reply says something different: a judge that quotes a verdict which the agent planted is not
-taken at the agent's word.
+when no other verdict in the reply says something different, nor stands in the question word for word: a judge that quotes a
+verdict which the agent planted is not taken at the agent's word.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from evalwright.interfaces import GradeForm, JsonForm, VerdictForm
 __all__ = ["read_verdict"]
 
 MARKS = ("```", "~~~")
+JSON = "json"
 THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
 OPEN_THOUGHT = re.compile(r"<(?:think|thinking|reasoning)>")
 INVISIBLE = dict.fromkeys([0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF])
@@ -36,8 +37,8 @@ class _CutError(_BrokenError):
     """The reply ends inside a value."""
 
 
-def read_verdict(text: str, form: VerdictForm) -> Any:
-    """Return the verdict: a JSON value that fits the schema, or one of the grades.
+def read_verdict(text: str, form: VerdictForm, question: str = "") -> Any:
+    """Return the verdict in the reply to a question: a JSON value that fits the schema, or one of the grades.
 
     Raises ``JudgeUnreadable`` whose ``kind`` is ``judge_truncated``, ``judge_ambiguous``, ``judge_inconsistent`` or
     ``judge_unreadable``.
@@ -45,7 +46,7 @@ def read_verdict(text: str, form: VerdictForm) -> Any:
     if len(text) > LONGEST:
         _fail(f"the reply has {len(text)} characters", "judge_unreadable", text)
     answer = _without_thought(text)
-    return _grade(answer, form) if isinstance(form, GradeForm) else _value(answer, form)
+    return _grade(answer, form) if isinstance(form, GradeForm) else _value(answer, form, question)
 
 
 def _without_thought(text: str) -> str:
@@ -57,38 +58,41 @@ def _without_thought(text: str) -> str:
     return rest
 
 
-def _value(text: str, form: JsonForm) -> Any:
+def _value(text: str, form: JsonForm, question: str) -> Any:
+    blocks, prose = _fenced(text)
+    alone = blocks[0][1] if len(blocks) == 1 and not prose.strip() else text.strip()
     try:
-        whole = _decode(text.strip())
+        whole = _decode(alone)
     except _BrokenError:
-        return _embedded(text, form)
+        return _embedded(text, form, question)
     if why := _misfit(whole, form):
         _fail(f"the reply is JSON but no verdict: {why}", "judge_unreadable", text)
     return _consistent(whole, form, text)
 
 
-def _embedded(text: str, form: JsonForm) -> Any:
+def _embedded(text: str, form: JsonForm, question: str) -> Any:
     """Return the verdict inside a reply that holds other text too: of its one fenced block, else the last object."""
     blocks, prose = _fenced(text)
     try:
-        fenced = [value for block in blocks if VALUE.match(block) for value in [_decode(block)]]
-        loose = list(_values(prose))
+        fenced = [block for language, block in blocks if language == JSON or VALUE.match(block)]
+        found = [(block, _decode(block)) for block in fenced] + list(_values(prose))
     except _BrokenError as error:
         _fail(str(error), "judge_truncated" if isinstance(error, _CutError) else "judge_unreadable", text)
-    found = [*fenced, *loose]
     if not found:
         _fail("the reply holds no verdict", "judge_unreadable", text)
-    chosen = fenced[0] if len(fenced) == 1 else found[-1]
+    source, chosen = found[0] if len(fenced) == 1 else found[-1]
     if why := _misfit(chosen, form):
         _fail(f"the reply holds JSON but no verdict: {why}", "judge_unreadable", text)
-    if len({_key(form.essence(value)) for value in found if _misfit(value, form) is None}) > 1:
+    if len({_key(form.essence(value)) for _, value in found if _misfit(value, form) is None}) > 1:
         _fail("the reply holds several verdicts that disagree", "judge_ambiguous", text)
+    if _squeezed(source) in _squeezed(question):
+        _fail("the verdict in the reply stands in the question too: it may be a quotation", "judge_ambiguous", text)
     return _consistent(chosen, form, text)
 
 
-def _fenced(text: str) -> tuple[list[str], str]:
-    """Return the contents of the fenced blocks, and what lies outside of them. A block that does not close is outside."""
-    blocks: list[str] = []
+def _fenced(text: str) -> tuple[list[tuple[str, str]], str]:
+    """Return language and content of the fenced blocks, and what lies outside. A block that does not close is outside."""
+    blocks: list[tuple[str, str]] = []
     outside: list[str] = []
     inside: list[str] = []
     mark = ""
@@ -97,7 +101,7 @@ def _fenced(text: str) -> tuple[list[str], str]:
         if mark:
             inside.append(line)
             if bare.startswith(mark) and not bare.strip(mark[0]):
-                blocks.append("".join(inside[1:-1]).strip())
+                blocks.append((inside[0].strip().strip(mark[0]).strip().casefold(), "".join(inside[1:-1]).strip()))
                 mark = ""
         elif bare.startswith(MARKS):
             mark = bare[: len(bare) - len(bare.lstrip(bare[0]))]
@@ -107,8 +111,8 @@ def _fenced(text: str) -> tuple[list[str], str]:
     return blocks, "".join([*outside, *(inside if mark else [])])
 
 
-def _values(text: str) -> Iterator[Any]:
-    """Yield the objects of a text that lie in no other one; braces of program text are none.
+def _values(text: str) -> Iterator[tuple[str, Any]]:
+    """Yield the objects of a text that lie in no other one, as text and value; braces of program text are none.
 
     Raises ``_BrokenError`` for one that does not close or does not decode.
     """
@@ -116,8 +120,12 @@ def _values(text: str) -> Iterator[Any]:
     while at >= 0:
         end = _end(text, at)
         if VALUE.match(text, at):
-            yield _decode(text[at:end])
+            yield text[at:end], _decode(text[at:end])
         at = text.find("{", end)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
 
 
 def _end(text: str, start: int) -> int:

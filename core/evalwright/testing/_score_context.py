@@ -50,7 +50,8 @@ class FakeScoreContext:
         reply = self._judge(name, request)
         if request.form is None or reply.verdict is not None:
             return reply
-        return replace(reply, verdict=read_verdict(reply.text, request.form))
+        question = "\n".join(message["content"] for message in request.messages)
+        return replace(reply, verdict=read_verdict(reply.text, request.form, question))
 
     @contextlib.contextmanager
     def session(
