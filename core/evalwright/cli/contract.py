@@ -130,6 +130,18 @@ VERBS: dict[str, Verb] = {
         ),
         (0, 1, 2, 3, 6),
     ),
+    "judge": Verb(
+        "ask every judge of a suite a trivial question, or hold one against items that people labelled",
+        ("check|calibrate", "SUITE?"),
+        (
+            Flag("--judge", "list", "check: only this judge (repeatable)", metavar="NAME"),
+            Flag("--items", "text", "calibrate: JSON Lines of items with output and label", metavar="FILE"),
+            Flag("--scorer", "text", "calibrate: id of the scorer that asks the judge (default: the first)", metavar="ID"),
+            Flag("--samples", "count", "calibrate: how often each item is judged (default: 2)", metavar="N"),
+            JOBS,
+        ),
+        (0, 1, 3),
+    ),
     "worker": Verb(
         "carry out one trial from a spec file, which a queue's coordinator wrote",
         ("SPEC",),

@@ -25,6 +25,7 @@ def _records(**properties: Schema) -> Schema:
 
 
 COUNTS: Schema = {"type": "object", "additionalProperties": COUNT}
+NULLABLE_NUMBER: Schema = {"type": ["number", "null"]}
 SUMMARY = _object("ok case_count status_counts", ok=FLAG, case_count=COUNT, status_counts=COUNTS)
 PROGRESS = _object("case_count terminal pending", case_count=COUNT, terminal=COUNT, pending=COUNT)
 ACTION = _object("command rationale", command=TEXT, rationale=TEXT)
@@ -115,6 +116,22 @@ SCHEMAS: dict[str, Schema] = {
         content_hash=TEXT,
         sealed=FLAG,
     ),
+    "judge": _object(
+        "",
+        judges={"type": "array"},
+        scorer=TEXT,
+        items=COUNT,
+        judged=COUNT,
+        errors=OBJECT,
+        accuracy=NULLABLE_NUMBER,
+        kappa=NULLABLE_NUMBER,
+        kappa_interval={"type": ["array", "null"], "items": {"type": "number"}},
+        confusion=OBJECT,
+        leniency=NULLABLE_NUMBER,
+        repeatability=NULLABLE_NUMBER,
+        position_bias=NULLABLE_NUMBER,
+        first_chosen=NULLABLE_NUMBER,
+    ),
     "worker": _object("key ended worker", key=TEXT, ended=TEXT, worker=TEXT, reason=NULLABLE),
     "explain": _object(
         "run_id case status hops plugins digests", run_id=TEXT, case=TEXT, status=TEXT, hops=OBJECTS, plugins=OBJECTS
@@ -165,6 +182,7 @@ SCORE = _object(
     advisory=FLAG,
     id=TEXT,
     metrics={"type": "object", "additionalProperties": {"type": "number"}},
+    judge=OBJECT,
     error=FLAG,
     error_code=TEXT,
 )
