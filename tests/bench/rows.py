@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.bench import floors
+from tests.bench.judges import judge_calls
 
 from evalwright.interfaces import Command, Deadline, SandboxRequest
 from evalwright.processes import Supervisor
@@ -225,6 +226,7 @@ ROWS: Mapping[str, Callable[[], dict[str, Row]]] = {
     "vm": vm,
     "workspace-many": workspace_many,
     "workspace-large": workspace_large,
+    "judge": judge_calls,
 }
 
 
