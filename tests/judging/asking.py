@@ -19,7 +19,7 @@ MADE: list[OpenaiJudge] = []
 
 def openai(url: str, **config: Any) -> OpenaiJudge:
     """Return a judge that asks a server on loopback, without a key."""
-    judge = OpenaiJudge(OpenaiConfig(base_url=url, **({"model": "m1", "api_key_env": None} | config)), FakeHost())
+    judge = OpenaiJudge(OpenaiConfig.model_validate({"base_url": url, "model": "m1", "api_key_env": None} | config), FakeHost())
     MADE.append(judge)
     return judge
 
@@ -38,7 +38,7 @@ def patient(
     return PatientJudge(
         judge,
         "strict",
-        JudgeShape(**shape),
+        JudgeShape.model_validate(shape),
         limits=limits or Limits(),
         cache=ReplyCache(cache) if cache else None,
         redactor=Redactor(secrets),

@@ -184,7 +184,20 @@ def _envelopes() -> Iterator[Body]:
         "error beside an answer": good | {"error": {"message": "overloaded"}},
         "refusal beside an answer": {"choices": [{"message": {"content": PLANTED, "refusal": "no"}, "finish_reason": "stop"}]},
     }
-    for reason in ("length", "content_filter", "tool_calls", "function_call", "error", "max_tokens", "STOP", 1, [], {}, False):
+    reasons: list[Any] = [
+        "length",
+        "content_filter",
+        "tool_calls",
+        "function_call",
+        "error",
+        "max_tokens",
+        "STOP",
+        1,
+        [],
+        {},
+        False,
+    ]
+    for reason in reasons:
         documents[f"finish reason {reason!r}"] = completion(PLANTED, reason)
     for name, document in documents.items():
         yield Body("envelope that is none", name, reply(document))

@@ -110,7 +110,7 @@ class TestPanel(JudgeContract):
         return PanelJudge(PanelConfig(members=[f"m{number}" for number in range(len(members))]), host)
 
     def canned(self, **config: Any) -> CannedJudge:
-        return CannedJudge(CannedConfig(answer=self.answer, api_key=self.secret, **config))
+        return CannedJudge(CannedConfig.model_validate({"answer": self.answer, "api_key": self.secret, **config}))
 
     def make(self, host: Host) -> Judge[Any]:
         return self.panel(self.canned(), self.canned(), self.canned())

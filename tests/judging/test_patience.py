@@ -137,8 +137,13 @@ def test_no_more_questions_are_in_flight_than_allowed(widths: dict[str, int]) ->
 
     limits = Limits()
     with JudgeServer([act]) as server, ThreadPoolExecutor(12) as pool:
-        judges = [patient(openai(server.url), limits=limits, **widths) for _ in range(2)]
-        list(pool.map(lambda number: ask(judges[number % 2], question(str(number))), range(12)))
+        table: dict[str, Any] = dict(widths)
+        judges = [patient(openai(server.url), limits=limits, **table) for _ in range(2)]
+
+        def asked(number: int) -> str:
+            return ask(judges[number % 2], question(str(number))).text
+
+        assert list(pool.map(asked, range(12))) == ["yes"] * 12
 
     assert most == 3
 

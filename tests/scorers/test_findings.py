@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ REVIEWS = [json.loads(line) for line in RECORDED.read_text(encoding="utf-8").spl
 
 
 class TestContract(ScorerContract):
-    expect: ClassVar[dict[str, Any]] = {"findings": {"gold": [{"description": "a leak", "severity": "high"}]}}
+    expect: ClassVar[Mapping[str, Any]] = {"findings": {"gold": [{"description": "a leak", "severity": "high"}]}}
 
     def make(self, host: Host) -> Scorer[Any]:
         return Findings(FindingsConfig(judge="strict"), host)
@@ -44,10 +45,20 @@ def trial(output: str, gold: list[dict[str, Any]]) -> ScoredTrial:
     return ScoredTrial(case_id="c", task="Review.", expect={"findings": {"gold": gold}}, output=output)
 
 
+def in_turn(texts: Sequence[str | None]) -> Callable[[str, JudgeRequest], JudgeReply]:
+    """Return a judge that gives one text after the other."""
+    left = list(texts)
+
+    def reply(name: str, request: JudgeRequest) -> JudgeReply:
+        return JudgeReply(text=left.pop(0) or "")
+
+    return reply
+
+
 def scored(place: Path, given: ScoredTrial, *replies: str | None, **config: Any) -> tuple[Score, FakeScoreContext]:
     left = list(replies)
-    with FakeScoreContext(place, judge=lambda *_: JudgeReply(text=left.pop(0) or "")) as context:
-        score = Findings(FindingsConfig(judge="strict", **config), FakeHost()).score(given, context)
+    with FakeScoreContext(place, judge=in_turn(left)) as context:
+        score = Findings(FindingsConfig.model_validate({"judge": "strict", **config}), FakeHost()).score(given, context)
     return score, context
 
 
@@ -127,7 +138,7 @@ def test_judge_is_not_asked_where_there_is_nothing_to_match(tmp_path: Path) -> N
 )
 def test_match_that_names_what_is_not_there_is_an_error_and_its_reply_is_kept(tmp_path: Path, match: str) -> None:
     left = ['{"findings": [{"description": "a leak"}]}', match]
-    with FakeScoreContext(tmp_path, judge=lambda *_: JudgeReply(text=left.pop(0))) as context:
+    with FakeScoreContext(tmp_path, judge=in_turn(left)) as context:
         with pytest.raises(JudgeUnreadable):
             Findings(FindingsConfig(judge="strict"), FakeHost()).score(trial("x", [{"description": "a leak"}]), context)
 

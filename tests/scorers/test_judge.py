@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ LABELS = {"good": 1.0, "fair": 0.5, "bad": 0.0}
 
 
 class TestJudgeContract(ScorerContract):
-    expect: ClassVar[dict[str, Any]] = {"judge": {"rubric": "Is it polite?"}}
+    expect: ClassVar[Mapping[str, Any]] = {"judge": {"rubric": "Is it polite?"}}
 
     def make(self, host: Host) -> Scorer[Any]:
         return JudgeScorer(JudgeScorerConfig(judge="strict", rubric="Is it right?"), host)
@@ -37,7 +38,7 @@ class TestJudgeContract(ScorerContract):
 
 
 class TestPairwiseContract(ScorerContract):
-    expect: ClassVar[dict[str, Any]] = {"pairwise": {"reference": "short"}}
+    expect: ClassVar[Mapping[str, Any]] = {"pairwise": {"reference": "short"}}
 
     def make(self, host: Host) -> Scorer[Any]:
         return Pairwise(PairwiseConfig(judge="strict"), host)
@@ -64,6 +65,15 @@ def longer(request: JudgeRequest) -> JudgeReply:
     return JudgeReply(text=json.dumps({"winner": "first" if len(first) >= len(second) else "second"}))
 
 
+def in_turn(texts: list[str]) -> Callable[[str, JudgeRequest], JudgeReply]:
+    """Return a judge that gives one text after the other."""
+
+    def reply(name: str, request: JudgeRequest) -> JudgeReply:
+        return JudgeReply(text=texts.pop(0))
+
+    return reply
+
+
 def trial(output: str = "the answer", **expect: Any) -> ScoredTrial:
     return ScoredTrial(case_id="c", task="Do it.", expect=expect, output=output)
 
@@ -72,8 +82,8 @@ def judged(
     place: Path, reply: str | list[str], given: ScoredTrial | None = None, **config: Any
 ) -> tuple[Score, FakeScoreContext]:
     left = [reply] if isinstance(reply, str) else list(reply)
-    table = JudgeScorerConfig(**{"judge": "strict", "rubric": "Is it right?", **config})
-    with FakeScoreContext(place, judge=lambda *_: JudgeReply(text=left.pop(0))) as context:
+    table = JudgeScorerConfig.model_validate({"judge": "strict", "rubric": "Is it right?", **config})
+    with FakeScoreContext(place, judge=in_turn(left)) as context:
         return JudgeScorer(table, FakeHost()).score(given or trial(), context), context
 
 
@@ -153,7 +163,7 @@ def test_unknown_variable_of_rubric_or_template_is_refused() -> None:
     JudgeScorerConfig(judge="j", rubric="{{ task }}", template="{{ rubric }} {{ topic }}", vars={"topic": "x"})
     for wrong in ({"rubric": "{{ tpoic }}"}, {"template": "{{ tpoic }}"}):
         with pytest.raises(ValidationError, match="tpoic"):
-            JudgeScorerConfig(judge="j", vars={"topic": "x"}, **wrong)
+            JudgeScorerConfig.model_validate({"judge": "j", "vars": {"topic": "x"}, **wrong})
 
 
 def test_variable_that_only_the_scorer_s_entry_lacks_is_an_error_of_the_trial(tmp_path: Path) -> None:
@@ -196,15 +206,15 @@ def test_same_values_give_the_same_question_and_others_another_number() -> None:
 
 def compared(place: Path, judge: Any, output: str, reference: str, **config: Any) -> Score:
     with FakeScoreContext(place, judge=lambda _, request: judge(request)) as context:
-        scorer = Pairwise(PairwiseConfig(judge="strict", **config), FakeHost())
+        scorer = Pairwise(PairwiseConfig.model_validate({"judge": "strict", **config}), FakeHost())
         return scorer.score(trial(output, pairwise={"reference": reference}), context)
 
 
 def test_judge_that_always_likes_the_first_answer_gives_only_inconsistent_ties(tmp_path: Path) -> None:
-    scores = [
-        compared(tmp_path / str(number), lambda _: JudgeReply(text='{"winner": "first"}'), f"answer {number}", "other")
-        for number in range(20)
-    ]
+    def first(_: JudgeRequest) -> JudgeReply:
+        return JudgeReply(text='{"winner": "first"}')
+
+    scores = [compared(tmp_path / str(number), first, f"answer {number}", "other") for number in range(20)]
 
     assert {score.label for score in scores} == {"tie"}
     assert {score.metrics["inconsistent"] for score in scores} == {1.0}
