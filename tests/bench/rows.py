@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.bench import floors, resampling
+from tests.bench.judges import judge_calls
 
 from evalwright.interfaces import Command, Deadline, SandboxRequest
 from evalwright.processes import Supervisor
@@ -234,6 +235,7 @@ ROWS: Mapping[str, Callable[[], dict[str, Row]]] = {
     "workspace-many": workspace_many,
     "workspace-large": workspace_large,
     "bootstrap": bootstrap,
+    "judge": judge_calls,
 }
 
 

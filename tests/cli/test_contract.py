@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Call
     from tests.conftest import Project
 
-ELSEWHERE = {"audit", "compare", "doctor", "import", "new", "worker"}
+ELSEWHERE = {"audit", "compare", "doctor", "import", "judge", "new", "worker"}
 WORDS: dict[str, list[str]] = {
     "init": ["init", "--force"],
     "validate": ["validate", "demo"],

@@ -162,6 +162,18 @@ VERBS: dict[str, Verb] = {
         ),
         (0, 1, 2, 3, 6),
     ),
+    "judge": Verb(
+        "ask every judge of a suite a trivial question, or hold one against items that people labelled",
+        ("check|calibrate", "SUITE?"),
+        (
+            Flag("--judge", "list", "check: only this judge (repeatable)", metavar="NAME"),
+            Flag("--items", "text", "calibrate: JSON Lines of items with output and label", metavar="FILE"),
+            Flag("--scorer", "text", "calibrate: id of the scorer that asks the judge (default: the first)", metavar="ID"),
+            Flag("--samples", "count", "calibrate: how often each item is judged (default: 2)", metavar="N"),
+            JOBS,
+        ),
+        (0, 1, 3),
+    ),
     "worker": Verb(
         "carry out one trial from a spec file, which a queue's coordinator wrote",
         ("SPEC",),
@@ -342,6 +354,7 @@ CODES: dict[str, dict[str, Any]] = {
     "E_SCORER_CASE_FAILED": _code("tool-env", None, "run replay", None, "score_json"),
     "W_UNSANDBOXED_RUNNER": _code("warning", None, "run replay", None),
     "W_GOLD_REVEALED": _code("warning", None, "validate run", None),
+    "W_SELF_JUDGE": _code("warning", None, "validate run", None),
     "W_UNSEALED": _code("warning", None, "report status verify", None),
     "W_ARTIFACT_TAMPERED": _code("warning", None, "report status verify", None),
     "W_REPLAY_CASE_ABSENT": _code("warning", None, "replay", None),

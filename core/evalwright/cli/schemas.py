@@ -26,6 +26,7 @@ def _records(**properties: Schema) -> Schema:
 
 
 COUNTS: Schema = {"type": "object", "additionalProperties": COUNT}
+NULLABLE_NUMBER: Schema = {"type": ["number", "null"]}
 SUMMARY = _object("ok case_count status_counts", ok=FLAG, case_count=COUNT, status_counts=COUNTS)
 PROGRESS = _object("case_count terminal pending", case_count=COUNT, terminal=COUNT, pending=COUNT)
 ACTION = _object("command rationale", command=TEXT, rationale=TEXT)
@@ -155,6 +156,22 @@ SCHEMAS: dict[str, Schema] = {
         **COMPARISON["properties"],
     ),
     "band": _object("experiment metric arms", experiment=TEXT, metric=TEXT, arms=OBJECTS),
+    "judge": _object(
+        "",
+        judges={"type": "array"},
+        scorer=TEXT,
+        items=COUNT,
+        judged=COUNT,
+        errors=OBJECT,
+        accuracy=NULLABLE_NUMBER,
+        kappa=NULLABLE_NUMBER,
+        kappa_interval={"type": ["array", "null"], "items": {"type": "number"}},
+        confusion=OBJECT,
+        leniency=NULLABLE_NUMBER,
+        repeatability=NULLABLE_NUMBER,
+        position_bias=NULLABLE_NUMBER,
+        first_chosen=NULLABLE_NUMBER,
+    ),
     "worker": _object("key ended worker", key=TEXT, ended=TEXT, worker=TEXT, reason=NULLABLE),
     "explain": _object(
         "run_id case status hops plugins digests", run_id=TEXT, case=TEXT, status=TEXT, hops=OBJECTS, plugins=OBJECTS
@@ -205,6 +222,7 @@ SCORE = _object(
     advisory=FLAG,
     id=TEXT,
     metrics={"type": "object", "additionalProperties": {"type": "number"}},
+    judge=OBJECT,
     error=FLAG,
     error_code=TEXT,
 )
@@ -221,10 +239,11 @@ DEFINITIONS: dict[str, Schema] = {
         sandbox=REFERENCE,
         sandboxes=OBJECT,
         services=OBJECT,
+        judges=OBJECT,
         requires=TEXTS,
         retry=_object("", infrastructure=COUNT, backoff_seconds={"type": "number", "minimum": 0}),
         primary=TEXT,
-        arms={"type": "object", "additionalProperties": _object("", runner=REFERENCE, sandbox=REFERENCE)},
+        arms={"type": "object", "additionalProperties": _object("", runner=REFERENCE, sandbox=REFERENCE, judges=OBJECT)},
         repeats={"type": "integer", "minimum": 1},
         tags=TEXTS,
         meta=OBJECT,

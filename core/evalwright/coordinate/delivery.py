@@ -37,6 +37,7 @@ class Delivery:
             with disk_errors(run.journal):
                 ProcessJournal(run.journal).make()
             own = {"store": self.store.root, "suite_directory": run.snapshot.resolve(), "journal": run.journal.resolve()}
+            own["judge_cache"] = layout.evals.resolve() / "cache" / "judge"
             self._places = {name: str(path) for name, path in own.items()}
         else:
             self._places = {"suite_tree": self.store.put_tree(run.snapshot, skip=without_gold(plan.suite))}

@@ -9,6 +9,7 @@ from typing import Any
 
 from evalwright.canonical import digest_json, digest_text, is_object
 from evalwright.coordinate.inputs import Inputs
+from evalwright.coordinate.judges import check_judge
 from evalwright.errors import CapabilityMissing, PluginFailed, UsageError
 from evalwright.model import DEFAULT_ARM, Case, Manifest, PluginTable, Suite, TrialSpec
 from evalwright.prices import read_prices
@@ -174,6 +175,8 @@ def _tables(suite: Suite, sandbox: PluginTable, settings: Settings) -> dict[str,
         "scorers": [entry.as_json() for entry in suite.scorers],
         "cases_file": suite.cases_file,
     }
+    if suite.judges:
+        tables["judges"] = {name: dict(table) for name, table in suite.judges.items()}
     if suite.services:
         tables["services"] = {name: table.as_json() for name, table in suite.services.items()}
     if settings.prices:
@@ -224,6 +227,8 @@ def _preflight(checked: CheckedSuite, sandbox: PluginTable, queue: str) -> list[
     used: list[tuple[str, str]] = []
     for plugin in plugins:
         used += [checked.host.resolve(reference) for reference in plugin.uses()]
+        for reference in plugin.uses():
+            used += check_judge(checked.host, reference)
         for problem in plugin.check("coordinator"):
             if problem.fatal:
                 raise PluginFailed(problem.message, hint=problem.hint, **problem.details)

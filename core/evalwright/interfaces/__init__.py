@@ -19,6 +19,7 @@ from evalwright.interfaces.local import Killable, LocalSession
 from evalwright.interfaces.output import BoundedOutput, OutputSink
 from evalwright.interfaces.ownership import give, give_tree
 from evalwright.interfaces.plugin import API, Deadline, Host, Plugin, Problem
+from evalwright.interfaces.prompt import PromptTemplate
 from evalwright.interfaces.queue import Beat, Job, Outcome, Queue, QueueRun
 from evalwright.interfaces.runner import Runner, RunnerContext
 from evalwright.interfaces.sandbox import Command, Mount, Sandbox, SandboxRequest, Session
@@ -28,6 +29,7 @@ from evalwright.interfaces.store import Store
 from evalwright.interfaces.threaded import ThreadedQueue
 from evalwright.interfaces.transcript import JsonLinesReader, TranscriptParser, TranscriptReader
 from evalwright.interfaces.verb import PluginVerb, VerbAnswer, VerbFlag
+from evalwright.interfaces.verdict import GradeForm, JsonForm, VerdictForm
 
 __all__ = [
     "API",
@@ -36,6 +38,7 @@ __all__ = [
     "Command",
     "Deadline",
     "Exporter",
+    "GradeForm",
     "Host",
     "Imported",
     "ImportedCase",
@@ -43,6 +46,7 @@ __all__ = [
     "ImportedSuite",
     "Importer",
     "Job",
+    "JsonForm",
     "JsonLinesReader",
     "Judge",
     "JudgeReply",
@@ -55,6 +59,7 @@ __all__ = [
     "Plugin",
     "PluginVerb",
     "Problem",
+    "PromptTemplate",
     "Queue",
     "QueueRun",
     "RunView",
@@ -74,6 +79,7 @@ __all__ = [
     "Unsupported",
     "VerbAnswer",
     "VerbFlag",
+    "VerdictForm",
     "give",
     "give_tree",
 ]

@@ -6,6 +6,7 @@ import time
 from abc import ABC
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
@@ -71,6 +72,10 @@ class Host(Protocol):
         """Return another plugin by reference: ``sandboxes.grader`` (a table of the suite) or ``module:Class``."""
         ...
 
+    def file(self, name: str) -> Path:
+        """Return where a file of the suite lies; ``name`` is a path from the suite, or an absolute one."""
+        ...
+
     def wait(self, coro: Coroutine[Any, Any, T], deadline: Deadline) -> T:
         """Run a coroutine on the process's one event loop and return its result; ``TimeoutError`` at the deadline."""
         ...
@@ -80,12 +85,14 @@ class Plugin(ABC, Generic[C]):
     """The base of every kind. A plugin is constructed once per process and must be thread-safe.
 
     ``api`` names the interface version that the author wrote against (``"scorer/1.0"``); it has no default on purpose.
-    ``Config`` validates the plugin's table in the suite; without one the table must be empty.
+    ``Config`` validates the plugin's table in the suite; without one the table must be empty. ``files`` names the keys of the
+    table that may be ``file://PATH``, a text file of the suite: the plugin gets its content instead.
     """
 
     api: ClassVar[str]
     Config: ClassVar[type[BaseModel] | None] = None
     capabilities: ClassVar[frozenset[str]] = frozenset()
+    files: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, config: C, host: Host) -> None:
         self.config = config

@@ -46,9 +46,10 @@ class Score:
         return Score(ok=not findings, score=0.0 if findings else 1.0, findings=findings)
 
     @staticmethod
-    def broken(why: str, *, transient: bool = False) -> Score:
-        """Return the result of a scorer that could not judge."""
-        return Score(ok=False, score=0.0, label="error", findings=({"why": why},), error=True, transient=transient)
+    def broken(why: str, *, transient: bool = False, **about: Any) -> Score:
+        """Return the result of a scorer that could not judge; ``about`` are further keys of its finding."""
+        finding = {"why": why, **about}
+        return Score(ok=False, score=0.0, label="error", findings=(finding,), error=True, transient=transient)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,13 +16,13 @@ class TrialSpec:
 
     ``case`` is the view that the runner may see; ``gold_digest`` names the tree with the full cases and hidden files,
     which is opened only after every process of the agent is dead. ``tables`` holds the resolved plugin tables
-    (``runner``, ``agent``, ``sandbox``, ``scorers``); environment variables appear by name only. ``store`` is the content
-    store's path where workers share a file system, else ``None``; ``workspaces`` where the user wants trials to live, ``clone``
-    by which way a workspace is made. ``paranoid`` reads all of it again after the agent.
+    (``runner``, ``agent``, ``sandbox``, ``scorers``, ``judges``); environment variables appear by name only. ``store`` is the
+    content store's path where workers share a file system, else ``None``; ``workspaces`` where the user wants trials to live,
+    ``clone`` by which way a workspace is made. ``paranoid`` reads all of it again after the agent.
     ``seeds`` names the blob that each service of the trial starts from, by the service's name.
     ``suite_directory`` is the suite's snapshot where workers can read it; elsewhere ``suite_tree`` names the suite without
     fixtures and gold. ``former_attempts`` are the rows of attempts that were retried, for the record. ``journal`` is the
-    file that names every process started for the run.
+    file that names every process started for the run, ``judge_cache`` the directory of judges' replies.
     """
 
     schema_version: int = 1
@@ -54,6 +54,7 @@ class TrialSpec:
     suite_tree: str | None = None
     former_attempts: Sequence[Mapping[str, Any]] = ()
     journal: str | None = None
+    judge_cache: str | None = None
 
     def to_bytes(self) -> bytes:
         """Return the spec as UTF-8 JSON."""

@@ -103,6 +103,7 @@ class Arm:
     agent: AgentTable
     runner: PluginTable
     sandbox: PluginTable
+    judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,5 +155,6 @@ class Suite:
     primary: str | None = None
     acknowledged: bool = False
     cases_file: str = "cases.jsonl"
+    judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     arms: Mapping[str, Arm] = field(default_factory=dict[str, Arm])
     repeats: int = 1

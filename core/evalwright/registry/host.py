@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from evalwright.errors import PluginNotFound
+from evalwright.errors import PluginInvalid, PluginNotFound
 from evalwright.interfaces import Deadline
 from evalwright.model import PluginTable
 
@@ -18,34 +19,58 @@ if TYPE_CHECKING:
 __all__ = ["PluginHost"]
 
 T = TypeVar("T")
+Maker = Callable[[str, PluginTable, Callable[[PluginTable], Any]], Any]
 NAMED_KINDS = {"sandboxes": "sandbox", "judges": "judge", "services": "service"}
 
 
 class PluginHost:
-    """The host of one process. Named tables (``sandboxes.grader``) are created once and shared."""
+    """The host of one process. Named tables (``sandboxes.grader``) are created once and shared.
 
-    def __init__(self, registry: Registry, named: Mapping[str, Mapping[str, PluginTable]] | None = None) -> None:
+    ``makers`` make plugins of a kind in a way of their own: they get the name, its table, and what creates a plugin from one.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        named: Mapping[str, Mapping[str, PluginTable]] | None = None,
+        makers: Mapping[str, Maker] | None = None,
+    ) -> None:
         self._registry = registry
         self._named = named or {}
+        self._makers = makers or {}
+        self._creating: set[str] = set()
         self._created: dict[str, Any] = {}
         self._lock = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    def with_tables(self, section: str, tables: Mapping[str, PluginTable]) -> PluginHost:
+        """Return a host of its own with other tables in one section."""
+        return PluginHost(self._registry, {**self._named, section: tables}, self._makers)
+
     def create(self, reference: str) -> Any:
         """Return the plugin behind ``sandboxes.NAME``, ``judges.NAME``, ``services.NAME`` or ``kind:reference``.
 
-        Raises ``PluginNotFound`` naming the tables that exist.
+        Raises ``PluginNotFound`` naming the tables that exist, ``PluginInvalid`` for one that needs itself.
         """
         with self._lock:
+            if reference in self._creating:
+                raise PluginInvalid(f"{reference} needs itself to work", hint="name another one")
             if reference not in self._created:
-                kind, table = self._table(reference)
-                self._created[reference] = self._registry.create(kind, table.use, table.config, self)
+                self._creating.add(reference)
+                try:
+                    self._created[reference] = self._made(reference)
+                finally:
+                    self._creating.remove(reference)
             return self._created[reference]
 
     def resolve(self, reference: str) -> tuple[str, str]:
         """Return kind and reference of what :meth:`create` would create. Raises ``PluginNotFound``."""
         kind, table = self._table(reference)
         return kind, table.use
+
+    def file(self, name: str) -> Path:
+        """Return the path of a file of the suite."""
+        return (self._registry.base / name).resolve()
 
     def wait(self, coro: Coroutine[Any, Any, T], deadline: Deadline) -> T:
         """Run a coroutine on the process's one loop; cancels it and raises ``TimeoutError`` at the deadline."""
@@ -63,6 +88,15 @@ class PluginHost:
         """Stop the loop."""
         if self._loop:
             self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _made(self, reference: str) -> Any:
+        kind, table = self._table(reference)
+
+        def create(own: PluginTable) -> Any:
+            return self._registry.create(kind, own.use, own.config, self)
+
+        maker = self._makers.get(kind)
+        return maker(reference.partition(".")[2] or reference, table, create) if maker else create(table)
 
     def _table(self, reference: str) -> tuple[str, PluginTable]:
         section, _, name = reference.partition(".")

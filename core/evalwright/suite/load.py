@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from evalwright.canonical import is_object
 from evalwright.errors import PluginError, PluginNotFound, SuiteNotFound
-from evalwright.interfaces import Scorer
-from evalwright.model import BUILTIN_SCORERS, AgentTable, Arm, PluginTable, Retry, ScorerEntry, Suite
+from evalwright.interfaces import Judge, Scorer
+from evalwright.model import BUILTIN_SCORERS, AgentTable, Arm, Case, PluginTable, Retry, ScorerEntry, Suite
 from evalwright.registry import PluginHost, Registry, configuration_problems, model_problems, unknown_key
-from evalwright.suite.arms import overridden
+from evalwright.suite.arms import merged_judges, overridden
 from evalwright.suite.cases import CaseChecker, case_options
+from evalwright.suite.inline import FILE_MARK, file_text
+from evalwright.suite.judges import judge_tables, self_judging, split_table
 from evalwright.suite.paths import path_objection
 from evalwright.suite.problems import Problems, line_of
 from evalwright.suite.read import parse_suite, suite_file
 from evalwright.suite.seeds import SeedChecker, seed_model
-from evalwright.suite.shape import AGENT_KEYS, CASE_ID, PLANNED_KEYS, AgentShape, RetryShape, ScorerShape, SuiteShape
+from evalwright.suite.shape import AGENT_KEYS, CASE_ID, AgentShape, JudgeShape, RetryShape, ScorerShape, SuiteShape
 
 __all__ = ["CheckedSuite", "load_scorers", "load_suite"]
 
 SCHEMA = "E_SCHEMA_VIOLATION"
+ARM_KEYS = ("runner", "sandbox", "judges")
 COMPATIBLE: Mapping[str, Mapping[str, Any]] = {
     "workspace-diff": {"always": True, "globs": "fnmatch"},
     "file-exists": {"globs": "fnmatch"},
@@ -46,7 +49,8 @@ class CheckedSuite:
         arm = self.suite.arms.get(name)
         if arm is None:
             return self
-        return replace(self, suite=replace(self.suite, agent=arm.agent, runner=arm.runner, sandbox=arm.sandbox))
+        suite = replace(self.suite, agent=arm.agent, runner=arm.runner, sandbox=arm.sandbox, judges=arm.judges)
+        return replace(self, suite=suite, host=self.host.with_tables("judges", judge_tables(arm.judges)))
 
 
 def load_suite(
@@ -98,26 +102,18 @@ class _Loader:
         sandbox = self._table("sandbox", document.get("sandbox", "subprocess"), "sandbox")
         named = self._tables("sandbox", "sandboxes", document)
         services = self._tables("service", "services", document)
-        host = PluginHost(self.registry, {"sandboxes": named, "services": services})
+        judges = self._judges(document.get("judges") or {})
+        host = PluginHost(self.registry, {"sandboxes": named, "services": services, "judges": judges})
         scorers = self._scorers(document.get("scorers") or [], native, host)
         self._primary(document, scorers)
+        self._used(scorers, host)
         arms = self._arms(document)
-        checker = CaseChecker(
-            self.directory,
-            self.problems,
-            scorers,
-            tuple(dict.fromkeys([*agent.files, *(file for arm in arms.values() for file in arm.agent.files)])),
-            native=native,
-            options=case_options(self.registry, sandbox),
-            seeds=SeedChecker(self.directory, {name: seed_model(self.registry, table) for name, table in services.items()}),
-            fixtures=self.fixtures,
-            complete=len(scorers) == len(document.get("scorers") or BUILTIN_SCORERS),
-        )
-        cases_file = document.get("cases", "cases.jsonl")
-        cases = checker.check(cases_file, self.read)
+        files = tuple(dict.fromkeys([*agent.files, *(file for arm in arms.values() for file in arm.agent.files)]))
+        cases_file, cases = self._cases(document, scorers, files, sandbox, services)
         self.problems.raise_all()
         if any(table.reveal_expect or table.reveal_id for table in (agent, *(arm.agent for arm in arms.values()))):
             self.warnings.append({"code": "W_GOLD_REVEALED", "message": "the suite shows its runner what it expects"})
+        self.warnings += self_judging(document["runner"], self._asked(scorers, host))
         suite = Suite(
             name=document["name"],
             directory=self.directory,
@@ -128,12 +124,36 @@ class _Loader:
             runner=runner,
             sandbox=sandbox,
             services=services,
+            judges=merged_judges(document, {}),
             scorers=tuple(entry for entry, _ in scorers),
             cases_file=cases_file,
             arms=arms,
             **_plain(document),
         )
         return CheckedSuite(suite, tuple(scorers), self.registry, host, tuple(self.warnings))
+
+    def _cases(
+        self,
+        document: Mapping[str, Any],
+        scorers: list[tuple[ScorerEntry, Scorer[Any]]],
+        files: tuple[str, ...],
+        sandbox: PluginTable,
+        services: Mapping[str, PluginTable],
+    ) -> tuple[str, tuple[Case, ...]]:
+        """Check the cases; return the name of their file, and them."""
+        checker = CaseChecker(
+            self.directory,
+            self.problems,
+            scorers,
+            files,
+            native=document.get("schema_version") is not None,
+            options=case_options(self.registry, sandbox),
+            seeds=SeedChecker(self.directory, {name: seed_model(self.registry, table) for name, table in services.items()}),
+            fixtures=self.fixtures,
+            complete=len(scorers) == len(document.get("scorers") or BUILTIN_SCORERS),
+        )
+        name = document.get("cases", "cases.jsonl")
+        return name, checker.check(name, self.read)
 
     def scorers_only(self) -> tuple[tuple[tuple[ScorerEntry, Scorer[Any]], ...], bool]:
         document = self._document()
@@ -156,19 +176,15 @@ class _Loader:
         if not is_object(document):
             self.problems.add(self.file, "must hold one JSON object", code=SCHEMA)
             self.problems.fail()
-        planned = [key for key in PLANNED_KEYS if key in document]
-        for key in planned:
-            self._add(f"{key}: not supported by this version", key, f"remove {key}")
-        known = {key: value for key, value in document.items() if key not in planned}
-        problems = model_problems(SuiteShape, known, "")
+        problems = model_problems(SuiteShape, document, "")
         self._extend(problems)
         bad = {str(problem["key"]).partition(".")[0] for problem in problems}
-        return {key: value for key, value in known.items() if key not in bad}
+        return {key: value for key, value in document.items() if key not in bad}
 
     def _arms(self, document: Mapping[str, Any]) -> dict[str, Arm]:
         """Check every arm; what is wrong with the tables that they all start from is told once, by the suite's own."""
         arms: dict[str, Arm] = {}
-        if any(str(record.get("key")).partition(".")[0] in ("runner", "sandbox") for record in self.problems.records):
+        if any(str(record.get("key")).partition(".")[0] in ARM_KEYS for record in self.problems.records):
             return arms
         written: Mapping[str, Mapping[str, Any]] = document.get("arms") or {}
         for name, overrides in written.items():
@@ -176,7 +192,14 @@ class _Loader:
             runner = overridden(document.get("runner", "command"), overrides.get("runner"), "command")
             sandbox = overridden(document.get("sandbox", "subprocess"), overrides.get("sandbox"), "subprocess")
             agent, table = self._runner(runner, f"{place}.runner")
-            arms[name] = Arm(agent=agent, runner=table, sandbox=self._table("sandbox", sandbox, f"{place}.sandbox"))
+            arms[name] = Arm(
+                agent=agent,
+                runner=table,
+                sandbox=self._table("sandbox", sandbox, f"{place}.sandbox"),
+                judges=merged_judges(document, overrides),
+            )
+            if "judges" in overrides:
+                self._judges(arms[name].judges, f"{place}.judges")
         return arms
 
     def _runner(self, reference: dict[str, Any] | str, place: str = "runner") -> tuple[AgentTable, PluginTable]:
@@ -226,6 +249,33 @@ class _Loader:
         use = table.get("use", "subprocess" if kind == "sandbox" else None) if is_object(table) else "subprocess"
         config = {key: value for key, value in table.items() if key != "use"} if is_object(table) else {}
         return self._configured(kind, use, config, place)
+
+    def _judges(self, tables: Mapping[str, Any], section: str = "judges") -> dict[str, PluginTable]:
+        """Return the judges with their plugins' own keys; those that every judge shares are checked here."""
+        found: dict[str, PluginTable] = {}
+        for name, written in tables.items():
+            place = f"{section}.{name}"
+            table: dict[str, Any] = {"use": written} if isinstance(written, str) else written
+            shared, own = split_table(table)
+            self._extend(model_problems(JudgeShape, shared, place))
+            found[name] = self._configured("judge", table.get("use"), own, place, also=tuple(JudgeShape.model_fields))
+        return found
+
+    def _used(self, scorers: Sequence[tuple[ScorerEntry, Scorer[Any]]], host: PluginHost) -> None:
+        """Check that every other plugin that a scorer asks for is in the suite."""
+        for entry, scorer in scorers:
+            for reference in scorer.uses():
+                try:
+                    host.resolve(reference)
+                except PluginNotFound as error:
+                    self._add(f"scorer {entry.id}: {error.message}", "scorers", error.hint)
+
+    def _asked(self, scorers: Sequence[tuple[ScorerEntry, Scorer[Any]]], host: PluginHost) -> Iterator[tuple[str, Judge[Any]]]:
+        """Yield the judges that scorers ask, by name."""
+        references = dict.fromkeys(reference for _, scorer in scorers for reference in scorer.uses())
+        for reference in references:
+            if reference.startswith("judges."):
+                yield reference.partition(".")[2], host.create(reference)
 
     def _configured(
         self, kind: str, use: Any, config: Mapping[str, Any], place: str, *, also: Sequence[str] = ()
@@ -284,10 +334,24 @@ class _Loader:
         identifier = entry.get("id") or self.registry.default_id("scorer", use)
         if why := _id_objection(identifier, "id" in entry, use):
             self._add(f"{place}.id: {why}", f"{place}.id")
+        config = self._inlined(use, config, place)
         table = self._configured("scorer", use, config, place, also=tuple(ScorerShape.model_fields))
         return ScorerEntry(
             table=table, id=identifier, required=entry.get("required", True), explicit_id=entry.get("id") is not None
         )
+
+    def _inlined(self, use: str, config: Mapping[str, Any], place: str) -> dict[str, Any]:
+        """Return a scorer's table with the content of the files that it names, where the scorer takes them."""
+        read = dict(config)
+        for key in [key for key, value in config.items() if isinstance(value, str) and value.startswith(FILE_MARK)]:
+            try:
+                if key in self.registry.load("scorer", use).cls.files:
+                    read[key] = file_text(self.directory, config[key])
+            except PluginError:
+                return read
+            except ValueError as error:
+                self._add(f"{place}.{key}: {error}", f"{place}.{key}")
+        return read
 
     def _primary(self, document: Mapping[str, Any], scorers: Sequence[tuple[ScorerEntry, Any]]) -> None:
         primary = document.get("primary")

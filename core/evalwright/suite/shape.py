@@ -12,10 +12,10 @@ from evalwright.canonical import is_object
 __all__ = [
     "AGENT_KEYS",
     "MAX_REPEATS",
-    "PLANNED_KEYS",
     "AgentShape",
     "ArmShape",
     "CaseShape",
+    "JudgeShape",
     "RetryShape",
     "ScorerShape",
     "SuiteShape",
@@ -23,12 +23,13 @@ __all__ = [
 
 STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 CASE_ID = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
-PLANNED_KEYS = ("judges",)
 ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 MAX_REPEATS = 1000
 
 Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
+Count = Annotated[int, Field(ge=0, le=20)]
+Width = Annotated[int, Field(ge=1, le=1000)]
 Table = str | dict[str, Any]
 ServiceName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")]
 
@@ -118,6 +119,24 @@ class ScorerShape(BaseModel):
     required: bool = True
 
 
+class JudgeShape(BaseModel):
+    """The keys of a judge's table that every judge shares: what the core does for it.
+
+    ``retries`` follow a call that failed on its way (429, 5xx, a broken connection), ``reasks`` a reply without a verdict;
+    ``timeout_seconds`` bounds one question with all its tries.
+    """
+
+    model_config = STRICT
+
+    retries: Count = 3
+    reasks: Count = 1
+    backoff_seconds: Annotated[float, Field(ge=0, le=60, allow_inf_nan=False)] = 0.5
+    timeout_seconds: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 120.0
+    max_in_flight: Width = 16
+    provider_max_in_flight: Width = 64
+    cache: bool = True
+
+
 class RetryShape(BaseModel):
     """``retry``: how often an attempt that the infrastructure spoiled is made again, and after how long."""
 
@@ -134,6 +153,7 @@ class ArmShape(BaseModel):
 
     runner: Table | None = None
     sandbox: Table | None = None
+    judges: dict[str, Table] | None = None
 
 
 class SuiteShape(BaseModel):
@@ -152,6 +172,7 @@ class SuiteShape(BaseModel):
     sandbox: Table = "subprocess"
     sandboxes: dict[str, Table] = {}
     services: Annotated[dict[ServiceName, Table], Field(max_length=20)] = {}
+    judges: dict[str, Table] = {}
     requires: list[str] = []
     retry: RetryShape = RetryShape()
     primary: str | None = None

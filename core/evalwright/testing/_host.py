@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -24,6 +25,10 @@ class FakeHost:
     def create(self, reference: str) -> Any:
         """Return the plugin given for that reference, else an installed one: ``sandbox:subprocess``."""
         return self.plugins[reference] if reference in self.plugins else self._host.create(reference)
+
+    def file(self, name: str) -> Path:
+        """Return the path of a file, taken from the working directory."""
+        return self._host.file(name)
 
     def wait(self, coro: Coroutine[Any, Any, T], deadline: Deadline) -> T:
         """Run a coroutine on one event loop and return its result; ``TimeoutError`` at the deadline."""

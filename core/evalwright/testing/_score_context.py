@@ -7,11 +7,13 @@ import secrets
 import shutil
 import sys
 from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from evalwright.errors import JudgeError
 from evalwright.interfaces import Deadline, JudgeReply, JudgeRequest, SandboxRequest, Session, give_tree
+from evalwright.judging import read_verdict
 from evalwright.testing._fake_sandboxes import FakeSandbox
 
 __all__ = ["FakeScoreContext"]
@@ -41,11 +43,15 @@ class FakeScoreContext:
         self._sandbox = FakeSandbox()
 
     def judge(self, name: str, request: JudgeRequest) -> JudgeReply:
-        """Answer with the test's judge. Raises ``JudgeError`` without one."""
+        """Answer with the test's judge, and read the verdict as the core does. Raises ``JudgeError`` without one."""
         self.questions.append((name, request))
         if self._judge is None:
             raise JudgeError(f'the test gives no judge "{name}"', hint="pass judge=... to FakeScoreContext")
-        return self._judge(name, request)
+        reply = self._judge(name, request)
+        if request.form is None or reply.verdict is not None:
+            return reply
+        question = "\n".join(message["content"] for message in request.messages)
+        return replace(reply, verdict=read_verdict(reply.text, request.form, question))
 
     @contextlib.contextmanager
     def session(

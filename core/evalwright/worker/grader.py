@@ -5,12 +5,23 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from evalwright.errors import JudgeError
-from evalwright.interfaces import Deadline, JudgeReply, JudgeRequest, Mount, Sandbox, SandboxRequest, Session, give_tree
+from evalwright.interfaces import (
+    Deadline,
+    Judge,
+    JudgeReply,
+    JudgeRequest,
+    Mount,
+    Sandbox,
+    SandboxRequest,
+    Session,
+    give_tree,
+)
+from evalwright.judging import Tally
 from evalwright.model import Manifest, ScorerEntry, TrialSpec
 from evalwright.redaction import Redactor
 from evalwright.store import DirectoryStore
@@ -42,10 +53,15 @@ class Grader:
     canceled: Callable[[], bool]
     keep: Callable[[str, bytes], None]
     warn: Callable[[str], None]
+    tallies: dict[str, Tally] = field(default_factory=dict[str, Tally])
 
     def context(self, entry: ScorerEntry) -> GraderContext:
         """Return the context of one scorer."""
         return GraderContext(self, entry)
+
+    def spent(self, entry: ScorerEntry) -> dict[str, Any] | None:
+        """Return what the questions of one scorer cost, ``None`` if it asked none."""
+        return self.tallies[entry.id].record() if entry.id in self.tallies else None
 
 
 class GraderContext:
@@ -58,8 +74,17 @@ class GraderContext:
         self._places: dict[Session, tuple[TrialPlace, Path | None]] = {}
 
     def judge(self, name: str, request: JudgeRequest) -> JudgeReply:
-        """Refuse: a suite of this version names no judges."""
-        raise JudgeError(f'the suite names no judge "{name}"', hint="use a scorer that needs none")
+        """Ask a judge of the suite. Raises ``JudgeError``, or ``PluginNotFound`` naming the judges that there are."""
+        grader = self._grader
+        judge: Judge[Any] = grader.plugins.host.create(f"judges.{name}")
+        tally = grader.tallies.setdefault(self._entry.id, Tally())
+        try:
+            reply = judge.ask(replace(request, repeat=grader.spec.repeat), self.deadline)
+        except JudgeError:
+            tally.failed()
+            raise
+        tally.answered(reply)
+        return reply
 
     @contextlib.contextmanager
     def session(

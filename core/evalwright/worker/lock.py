@@ -18,6 +18,7 @@ def lock_of(tables: Mapping[str, Any], registry: Registry) -> str:
     used = [("runner", tables["runner"]["use"]), ("sandbox", tables["sandbox"]["use"])]
     used += [("sandbox", table["use"]) for table in tables.get("sandboxes", {}).values()]
     used += [("service", table["use"]) for table in tables.get("services", {}).values()]
+    used += [("judge", table["use"]) for table in tables.get("judges", {}).values()]
     used += [("scorer", entry["table"]["use"]) for entry in tables["scorers"]]
     if transcript := tables["agent"].get("transcript"):
         used.append(("transcript", transcript["parser"]["use"]))

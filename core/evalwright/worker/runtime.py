@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from evalwright.errors import PluginFailed, StoreError
-from evalwright.interfaces import Deadline, Plugin, Runner, Sandbox, Scorer, Service, Store, TranscriptParser
+from evalwright.interfaces import Deadline, Judge, Plugin, Runner, Sandbox, Scorer, Service, Store, TranscriptParser
+from evalwright.judging import Judging, Limits
 from evalwright.model import Manifest, PluginTable, ScorerEntry, TrialSpec
 from evalwright.prices import PriceTable
 from evalwright.redaction import Redactor
@@ -36,11 +37,16 @@ CLOSE_SECONDS = 30.0
 class Plugins:
     """The plugins of one set of tables, started."""
 
-    def __init__(self, tables: Mapping[str, Any], registry: Registry) -> None:
+    def __init__(
+        self, tables: Mapping[str, Any], registry: Registry, limits: Limits | None = None, judge_cache: Path | None = None
+    ) -> None:
         self.registry = registry
-        named = {name: PluginTable.from_json(table) for name, table in tables.get("sandboxes", {}).items()}
-        beside = {name: PluginTable.from_json(table) for name, table in tables.get("services", {}).items()}
-        self.host = PluginHost(self.registry, {"sandboxes": named, "services": beside})
+        named = {
+            section: {name: PluginTable.from_json(table) for name, table in tables.get(section, {}).items()}
+            for section in ("sandboxes", "services", "judges")
+        }
+        judging = Judging(named["judges"], limits or Limits(), judge_cache)
+        self.host = PluginHost(self.registry, named, {"judge": judging.make})
         runner, sandbox = PluginTable.from_json(tables["runner"]), PluginTable.from_json(tables["sandbox"])
         self.runner: Runner[Any] = self._create("runner", runner)
         self.sandbox: Sandbox[Any] = self._create("sandbox", sandbox)
@@ -48,12 +54,17 @@ class Plugins:
         self.scorers: list[tuple[ScorerEntry, Scorer[Any]]] = [
             (entry, self._create("scorer", entry.table)) for entry in entries
         ]
-        self.services: dict[str, Service[Any]] = {name: self.host.create(f"services.{name}") for name in beside}
+        self.services: dict[str, Service[Any]] = {name: self.host.create(f"services.{name}") for name in named["services"]}
         self._agent: Mapping[str, Any] = tables["agent"]
         self._transcript: Mapping[str, Any] = self._agent.get("transcript") or {}
         parser = PluginTable.from_json(self._transcript["parser"]) if self._transcript else None
         self.parser: TranscriptParser[Any] | None = self._create("transcript", parser) if parser else None
         self._prices = PriceTable.from_json(tables.get("prices", ()))
+        self.judges: list[Judge[Any]] = [
+            self.host.create(reference)
+            for reference in dict.fromkeys(name for _, scorer in self.scorers for name in scorer.uses())
+            if reference.startswith("judges.")
+        ]
         deadline = Deadline.after(START_SECONDS)
         for plugin in self.all():
             for problem in plugin.check("worker"):
@@ -64,7 +75,8 @@ class Plugins:
     def all(self) -> list[Plugin[Any]]:
         """Return every plugin."""
         parsers = [self.parser] if self.parser else []
-        return [self.runner, self.sandbox, *parsers, *(scorer for _, scorer in self.scorers), *self.services.values()]
+        beside = [*self.services.values(), *self.judges]
+        return [self.runner, self.sandbox, *parsers, *(scorer for _, scorer in self.scorers), *beside]
 
     def meter(self, exchange: Path) -> Meter:
         """Return what watches one trial's consumption; ``exchange`` is its exchange directory on this host."""
@@ -124,6 +136,7 @@ class Runtime:
         self._turns: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in range(len(os.sched_getaffinity(0))):
             self._turns.put(number)
+        self._limits = Limits()
         self._stores: Once[str | Store, DirectoryStore] = Once()
         self._registries: Once[Path, Registry] = Once()
         self._suites: Once[str, Path] = Once()
@@ -151,7 +164,8 @@ class Runtime:
 
     def plugins(self, spec: TrialSpec, store: DirectoryStore) -> Plugins:
         """Return the plugins of a spec's tables, created and started on first use."""
-        return self._plugins.get(_key(spec), lambda: Plugins(spec.tables, self._registry(spec, store)))
+        cache = Path(spec.judge_cache) if spec.judge_cache else None
+        return self._plugins.get(_key(spec), lambda: Plugins(spec.tables, self._registry(spec, store), self._limits, cache))
 
     def lock(self, spec: TrialSpec, store: DirectoryStore) -> str:
         """Return the digest of the versions that would carry a spec out here."""
@@ -234,7 +248,7 @@ class Runtime:
 
 def _key(spec: TrialSpec) -> str:
     """Return what tells the plugins of one spec from those of another."""
-    return json.dumps([spec.tables, spec.suite_directory, spec.suite_tree], sort_keys=True)
+    return json.dumps([spec.tables, spec.suite_directory, spec.suite_tree, spec.judge_cache], sort_keys=True)
 
 
 def _by_id(data: bytes) -> dict[str, dict[str, Any]]:

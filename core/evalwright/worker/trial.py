@@ -14,6 +14,7 @@ from typing import Any
 
 from evalwright.errors import DiskFull, SandboxLost, TrialError
 from evalwright.interfaces import Beat, Store, give_tree
+from evalwright.judging import judge_secrets
 from evalwright.model import BUILTIN_SCORERS, Change, Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
 from evalwright.model.manifest import changes_between
 from evalwright.redaction import Redactor, credential_values
@@ -280,7 +281,7 @@ class Trial:
             meta=case.get("meta", {}),
             services=self.services.records,
         )
-        records = apply_scorers(plugins.scorers, trial, case.get("expect", {}), context=grader.context)
+        records = apply_scorers(plugins.scorers, trial, case.get("expect", {}), context=grader.context, spent=grader.spent)
         pure = {entry.table.use for entry, scorer in plugins.scorers if is_pure(scorer)} | {"exit-code"}
         for record in records:
             if record["scorer"] not in BUILTIN_SCORERS:
@@ -368,7 +369,8 @@ class Trial:
 def redactor_of(spec: TrialSpec) -> Redactor:
     """Return what hides the secrets of this worker's environment and of ``runner.env``, and the suite's patterns."""
     agent = spec.tables["agent"]
-    values = credential_values(dict(os.environ) | dict(agent["env"]), agent["redact_env_values"])
+    named = [*agent["redact_env_values"], *judge_secrets(spec.tables.get("judges", {}).values())]
+    values = credential_values(dict(os.environ) | dict(agent["env"]), named)
     return Redactor(values, agent["redact_patterns"])
 
 

@@ -1,0 +1,18 @@
+"""The core's side of judging: cache, limits, retries and the reading of verdicts. A judge plugin only carries questions."""
+
+from evalwright.judging.cache import ReplyCache
+from evalwright.judging.limits import Limits
+from evalwright.judging.patient import PatientJudge
+from evalwright.judging.reading import read_verdict
+from evalwright.judging.tables import Judging, judge_secrets
+from evalwright.judging.tally import Tally
+
+__all__ = [
+    "Judging",
+    "Limits",
+    "PatientJudge",
+    "ReplyCache",
+    "Tally",
+    "judge_secrets",
+    "read_verdict",
+]

@@ -1,0 +1,43 @@
+"""From the judges that a suite names to judges that can be asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from evalwright.interfaces import Judge
+from evalwright.judging.cache import ReplyCache
+from evalwright.judging.limits import Limits
+from evalwright.judging.patient import PatientJudge
+from evalwright.model import PluginTable
+from evalwright.redaction import Redactor, credential_values
+from evalwright.suite.judges import split_table
+from evalwright.suite.shape import JudgeShape
+
+__all__ = ["Judging", "judge_secrets"]
+
+SECRET_SUFFIX = "_env"
+
+
+def judge_secrets(tables: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the environment variables that hold judges' keys: what every ``..._env`` of a table names."""
+    return [value for table in tables for key, value in table.items() if key.endswith(SECRET_SUFFIX) and isinstance(value, str)]
+
+
+class Judging:
+    """Makes the judges of one set of tables. Limits are shared by all trials of a process."""
+
+    def __init__(self, tables: Mapping[str, PluginTable], limits: Limits, cache: Path | None) -> None:
+        self._limits = limits
+        self._cache = ReplyCache(cache) if cache else None
+        names = judge_secrets(table.config for table in tables.values())
+        self._redactor = Redactor(credential_values(dict(os.environ), names))
+
+    def make(self, name: str, table: PluginTable, create: Callable[[PluginTable], Judge[Any]]) -> PatientJudge:
+        """Return the judge of a table; ``create`` makes its plugin from the plugin's own keys."""
+        shared, own = split_table(table.config)
+        inner = create(PluginTable(use=table.use, config=own))
+        shape = JudgeShape.model_validate(shared)
+        return PatientJudge(inner, name, shape, limits=self._limits, cache=self._cache, redactor=self._redactor)

@@ -1,0 +1,65 @@
+"""What the questions of one scorer cost."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import fields
+from typing import Any
+
+from evalwright.interfaces import JudgeReply
+from evalwright.model import Usage
+
+__all__ = ["Tally"]
+
+
+class Tally:
+    """Counts questions, cached replies, tokens and US dollars. Thread-safe.
+
+    Usage and cost are what the fresh replies cost; they are unknown (``None``) as soon as one reply does not say.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls = 0
+        self._failed = 0
+        self._replies: list[JudgeReply] = []
+
+    def answered(self, reply: JudgeReply) -> None:
+        """Count a question that was answered."""
+        with self._lock:
+            self._calls += 1
+            self._replies.append(reply)
+
+    def failed(self) -> None:
+        """Count a question that was not answered."""
+        with self._lock:
+            self._calls += 1
+            self._failed += 1
+
+    def record(self) -> dict[str, Any] | None:
+        """Return ``{calls, cached, failed, tries, usage, cost, model}`` for the score's record; ``None`` without a question."""
+        with self._lock:
+            if not self._calls:
+                return None
+            fresh = [reply for reply in self._replies if not reply.cached]
+            models = sorted({reply.model for reply in self._replies if reply.model})
+            return {
+                "calls": self._calls,
+                "cached": len(self._replies) - len(fresh),
+                "failed": self._failed,
+                "tries": sum(reply.tries for reply in fresh),
+                "usage": _usage(fresh),
+                "cost": _total([reply.cost for reply in fresh]),
+                "model": models[0] if len(models) == 1 else models or None,
+            }
+
+
+def _usage(replies: list[JudgeReply]) -> dict[str, Any]:
+    names = [field.name for field in fields(Usage) if field.name != "cost"]
+    found = [reply.usage or Usage() for reply in replies]
+    return {name: _total([getattr(usage, name) for usage in found]) for name in names}
+
+
+def _total(values: list[Any]) -> Any:
+    """Return the sum, ``None`` when a part of it is unknown."""
+    return None if None in values else sum(values)
