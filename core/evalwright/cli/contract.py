@@ -192,9 +192,12 @@ VERBS: dict[str, Verb] = {
         mutates=True,
     ),
     "import": Verb(
-        "make a suite from a foreign format",
+        "make a suite, or an experiment, from a foreign format",
         ("FORMAT", "SOURCE?"),
-        (Flag("--out", "text", "directory of the new suite", metavar="PATH"),),
+        (
+            Flag("--out", "text", "directory of the new suite, or id of the new experiment", metavar="PATH"),
+            Flag("--set", "list", "an option of the format (repeatable)", metavar="KEY=VALUE"),
+        ),
         (0, 1, 3, 5),
         mutates=True,
     ),

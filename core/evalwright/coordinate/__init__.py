@@ -1,5 +1,7 @@
 """Plan, carry out and finish runs: the only writer of ledger and run directory."""
 
+from evalwright.coordinate.create import provenance_of
+from evalwright.coordinate.importing import write_import
 from evalwright.coordinate.inputs import Inputs
 from evalwright.coordinate.lease import Lease, lease_state
 from evalwright.coordinate.plan import Plan, make_plan
@@ -22,9 +24,11 @@ __all__ = [
     "lease_state",
     "live_cases",
     "make_plan",
+    "provenance_of",
     "recover",
     "resume_run",
     "run_suite",
     "select_cases",
     "state_of",
+    "write_import",
 ]

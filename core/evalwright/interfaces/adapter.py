@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol, TypeVar
 
+from evalwright.interfaces.imported_runs import ImportedRun, ImportedSummary, ImportedTrial
 from evalwright.interfaces.plugin import Plugin
 
 __all__ = [
@@ -55,11 +56,15 @@ class Unsupported:
     why: str
 
 
-Imported = ImportedSuite | ImportedCase | ImportedFile | Unsupported
+Imported = ImportedSuite | ImportedCase | ImportedFile | ImportedRun | ImportedTrial | ImportedSummary | Unsupported
 
 
 class Importer(Plugin[C]):
-    """Reads a foreign format. The core writes the suite that the items describe."""
+    """Reads a foreign format. The core writes what the items describe.
+
+    Without runs that is a suite. With an :class:`ImportedRun`, each followed by its trials, it is an experiment with runs over
+    that suite, whose cases all come before the first run. ``Config`` takes what the user gives with ``--set``.
+    """
 
     @abstractmethod
     def read(self, source: Path | None) -> Iterator[Imported]:

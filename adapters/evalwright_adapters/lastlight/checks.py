@@ -1,0 +1,93 @@
+"""From an instance's expectations to those of a case, and to what cannot be taken over."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from evalwright.interfaces import Unsupported
+from evalwright_adapters.lastlight.config import LastlightConfig
+from evalwright_adapters.lastlight.instances import Instance, Tier
+from evalwright_adapters.lastlight.markers import marker_answer, marker_patterns, verdicts
+
+__all__ = ["TEST_SECONDS", "Checks", "checks_of"]
+
+TEST_SECONDS = 60
+REPORT = ("--test-reporter=tap", "--test-reporter-destination=$EVALWRIGHT_REPORT_FILE")
+
+
+@dataclass(slots=True)
+class Checks:
+    """The expectations of one case, whether its hidden tests are applied, the right answer if it is text, what was left out."""
+
+    expect: dict[str, Any] = field(default_factory=dict[str, Any])
+    hidden: bool = False
+    answer: str | None = None
+    refused: list[Unsupported] = field(default_factory=list[Unsupported])
+
+
+def checks_of(tier: Tier, instance: Instance, config: LastlightConfig) -> Checks:
+    """Return how the case is judged. One that nothing else can judge is judged by the agent's exit status alone."""
+    checks = Checks()
+    if not config.as_shipped:
+        _add_tests(checks, tier, instance, config)
+        _add_markers(checks, instance, config)
+        checks.refused += _foreign_keys(instance)
+    if not checks.expect:
+        checks.expect["exit_code"] = 0
+    return checks
+
+
+def _add_tests(checks: Checks, tier: Tier, instance: Instance, config: LastlightConfig) -> None:
+    """Have the tests run: named ones where the instance names some, else all that the repository shows."""
+    hidden = any(True for _ in tier.below("tests", instance.instance_id))
+    wanted = {"fail_to_pass": instance.fail_to_pass, "pass_to_pass": instance.pass_to_pass}
+    names = {key: value for key, value in wanted.items() if value}
+    if not (hidden or names or instance.expect_markers.get("fix_gate") == "green"):
+        return
+    argv = _test_command(tier, instance, config.node)
+    if argv is None:
+        why = "its package.json has no test script that starts `node --test`, so no report of its tests can be read"
+        checks.refused.append(Unsupported(f"{instance.instance_id}: tests", why))
+        return
+    checks.expect["tests"] = {"argv": argv, "format": "tap", "timeout_seconds": TEST_SECONDS, **names}
+    checks.hidden = hidden
+
+
+def _test_command(tier: Tier, instance: Instance, node: str) -> list[str] | None:
+    """Return the repository's own test script, writing TAP to the report file; ``None`` when it is not Node's runner."""
+    for root in ("repos-head", "repos"):
+        content = tier.files.get(f"{root}/{instance.instance_id}/package.json")
+        if content is None:
+            continue
+        try:
+            words = shlex.split(json.loads(content)["scripts"]["test"])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+        return [node, *words[1:], *REPORT] if words[:1] == ["node"] and "--test" in words else None
+    return None
+
+
+def _add_markers(checks: Checks, instance: Instance, config: LastlightConfig) -> None:
+    """Check the marker lines where nothing better judges the case, and the user wants them."""
+    markers = verdicts(instance.expect_markers)
+    name = f"{instance.instance_id}: {', '.join(sorted(markers))}"
+    if markers and "tests" in checks.expect:
+        checks.refused.append(Unsupported(name, "its tests judge what the agent did, whatever it says of it"))
+    elif markers and config.markers:
+        checks.expect["text_regex"] = marker_patterns(markers)
+        checks.answer = marker_answer(markers)
+    elif markers:
+        why = "marker lines are a custom of that harness's own agents; --set markers=true asks for them and checks them"
+        checks.refused.append(Unsupported(name, why))
+    if "fix_outcome" in instance.expect_markers:
+        why = "there is no remote to push to; the tests judge the working directory"
+        checks.refused.append(Unsupported(f"{instance.instance_id}: fix_outcome", why))
+
+
+def _foreign_keys(instance: Instance) -> Iterator[Unsupported]:
+    for key in sorted(instance.model_extra or {}):
+        yield Unsupported(f"{instance.instance_id}: {key}", "this importer does not know the key")

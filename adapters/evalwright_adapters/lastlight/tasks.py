@@ -1,0 +1,58 @@
+"""What an agent is told: the instance as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evalwright_adapters.lastlight.instances import Instance, Issue, PullRequest, PullRequestState
+
+__all__ = ["diff_of", "task_of"]
+
+
+def task_of(instance: Instance) -> str:
+    """Return the problem and all that the instance says about issue, pull request and checks; no expectation."""
+    return "\n\n".join(part for part in _parts(instance) if part.strip()) + "\n"
+
+
+def diff_of(instance: Instance) -> str | None:
+    """Return the pull request's changes as a unified diff, ``None`` where the instance lists none."""
+    files = instance.pr.files if instance.pr else []
+    heads = (f"diff --git a/{f.filename} b/{f.filename}\n--- a/{f.filename}\n+++ b/{f.filename}\n{f.patch}" for f in files)
+    return "".join(head if head.endswith("\n") else f"{head}\n" for head in heads) or None
+
+
+def _parts(instance: Instance) -> Iterator[str]:
+    yield instance.problem_statement
+    if instance.repo:
+        yield f"Repository: {instance.repo}"
+    if instance.issue:
+        yield from _issue(instance.issue)
+    if instance.pr:
+        yield from _pull_request(instance.pr)
+    if instance.pr_state:
+        yield from _state(instance.pr_state)
+
+
+def _issue(issue: Issue) -> Iterator[str]:
+    labels = f", labelled {', '.join(issue.labels)}" if issue.labels else ""
+    yield f"## Issue #{issue.number}: {issue.title}\n\nOpened by {issue.user}{labels}."
+    yield issue.body
+
+
+def _pull_request(pull: PullRequest) -> Iterator[str]:
+    yield f"## Pull request #{pull.number}: {pull.title}\n\nOpened by {pull.user}: {pull.head_ref} into {pull.base_ref}."
+    yield pull.body
+
+
+def _state(state: PullRequestState) -> Iterator[str]:
+    yield f"## Checks\n\nChecks of the pull request: {state.checks_state}. Checks of its base: {state.base_checks_state}."
+    if state.attempt > 1:
+        yield f"This is attempt {state.attempt}. Earlier attempts ended like this:\n\n" + _listed(state.prior_attempts)
+    if state.notes:
+        yield "Notes:\n\n" + _listed([f"{note.kind}: {note.text}" for note in state.notes])
+    for job in state.ci_jobs:
+        yield f"### {job.name}\n\nFailing step: {job.failing_step}\n\n```\n{job.log_excerpt.rstrip()}\n```"
+
+
+def _listed(lines: list[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)

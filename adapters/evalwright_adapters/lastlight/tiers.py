@@ -1,0 +1,105 @@
+"""From a tier to a native suite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from evalwright.interfaces import Imported, ImportedCase, ImportedFile, ImportedSuite
+from evalwright_adapters.lastlight.checks import Checks, checks_of
+from evalwright_adapters.lastlight.config import LastlightConfig
+from evalwright_adapters.lastlight.instances import Instance, Tier
+from evalwright_adapters.lastlight.markers import marker_instructions, verdicts
+from evalwright_adapters.lastlight.predictions import read_predictions
+from evalwright_adapters.lastlight.tasks import diff_of, task_of
+
+__all__ = ["suite_of_tier"]
+
+PLACEHOLDER = "The runner is a placeholder that changes nothing: put your agent's argv there, or import with --set argv=..."
+
+
+def suite_of_tier(tier: Tier, config: LastlightConfig, license_text: bytes | None) -> Iterator[Imported]:
+    """Describe the suite with one case per instance."""
+    golds = read_predictions(Path(config.gold)) if config.gold else {}
+    checked = [(instance, checks_of(tier, instance, config)) for instance in tier.instances]
+    yield ImportedSuite(_document(tier, config, [checks for _, checks in checked]))
+    if license_text is not None:
+        yield ImportedFile(PurePosixPath("LICENSE"), license_text)
+    for path, content in tier.below("context"):
+        yield ImportedFile(PurePosixPath("context", path), content)
+    for instance, checks in checked:
+        yield from checks.refused
+        yield from _case(tier, instance, checks, golds.get(instance.instance_id) or instance.patch)
+
+
+def _document(tier: Tier, config: LastlightConfig, checks: list[Checks]) -> dict[str, Any]:
+    runner: dict[str, Any] = {"argv": config.argv or ["true"], "env_allowlist": ["PATH"]}
+    if any(True for _ in tier.below("context")):
+        runner["files"] = ["context"]
+    note = {} if config.argv else {"runner": PLACEHOLDER}
+    about = {"source": f"Last Light, tier {tier.name}", "license": "MIT", "description": tier.description}
+    return {
+        "schema_version": 2,
+        "name": f"lastlight-{tier.name}",
+        "cases": "cases.jsonl",
+        "runner": runner,
+        "scorers": [{"use": name} for name in _scorers(checks)],
+        "acknowledged_unsandboxed_runner": True,
+        "meta": {**about, "as_shipped": config.as_shipped, **note},
+    }
+
+
+def _scorers(checks: list[Checks]) -> Iterator[str]:
+    readers = {"tests": "tests", "text_regex": "regex", "exit_code": "exit-code"}
+    used = {key for each in checks for key in each.expect}
+    return (scorer for key, scorer in readers.items() if key in used)
+
+
+def _case(tier: Tier, instance: Instance, checks: Checks, patch: str | None) -> Iterator[Imported]:
+    name = instance.instance_id
+    task = task_of(instance)
+    if "text_regex" in checks.expect:
+        task += "\n" + marker_instructions(verdicts(instance.expect_markers))
+    record: dict[str, Any] = {
+        "id": name,
+        "task": task,
+        "workspace": f"fixtures/{name}",
+        "expect": checks.expect,
+        "tags": [tier.name],
+        "meta": {"workflow": instance.workflow or tier.workflow, "repo": instance.repo},
+    }
+    diff = diff_of(instance)
+    record |= {"diff": f"diffs/{name}.diff"} if diff else {}
+    record |= {"hidden": f"hidden/{name}"} if checks.hidden else {}
+    if patch:
+        record["gold"] = f"gold/{name}.patch"
+    elif checks.answer is not None:
+        record["gold"] = {"output": checks.answer}
+    yield ImportedCase(record)
+    yield from _files(f"fixtures/{name}", _fixture(tier, instance))
+    if diff:
+        yield from _files("diffs", {f"{name}.diff": diff.encode()})
+    if checks.hidden:
+        yield from _files(f"hidden/{name}", dict(tier.below("tests", name)))
+    if patch:
+        yield from _files("gold", {f"{name}.patch": patch.encode()})
+
+
+def _fixture(tier: Tier, instance: Instance) -> Mapping[str, bytes]:
+    """Return the workspace: the repository at the pull request's head, its committed settings, or else what is asked about."""
+    name = instance.instance_id
+    files = dict(tier.below("repos", name)) | dict(tier.below("repos-head", name))
+    files |= {f".lastlight/{path}": content for path, content in tier.below("lastlight", name)}
+    if files:
+        return files
+    shown = instance.issue or instance.pr
+    asked = shown.model_dump() if shown else {"problem_statement": instance.problem_statement}
+    file = "pull-request.json" if instance.pr and not instance.issue else "issue.json"
+    return {file: (json.dumps(asked, indent=2, ensure_ascii=False) + "\n").encode()}
+
+
+def _files(directory: str, files: Mapping[str, bytes]) -> Iterator[ImportedFile]:
+    for path, content in files.items():
+        yield ImportedFile(PurePosixPath(directory, path), content)
