@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.conftest import shortened
 
-KINDS = ["scorer", "sandbox", "runner", "judge", "queue", "importer", "exporter", "service"]
+KINDS = ["scorer", "sandbox", "runner", "judge", "queue", "importer", "exporter", "service", "transcript"]
 
 
 @pytest.mark.parametrize("kind", shortened(KINDS, ["scorer", "sandbox", "queue"]))

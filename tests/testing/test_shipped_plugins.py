@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from evalwright.interfaces import Host
-from evalwright.model import Change, Entry, Manifest, ScoredTrial
+from evalwright.model import Change, Entry, Manifest, ScoredTrial, Transcript, Usage
 from evalwright.testing import (
     DetachedQueue,
     FakeScoreContext,
@@ -19,9 +19,11 @@ from evalwright.testing import (
     RunnerContract,
     SandboxContract,
     ScorerContract,
+    TranscriptContract,
 )
 from evalwright_adapters.humaneval import HumanEvalImporter
 from evalwright_adapters.quixbugs import QuixBugsImporter
+from evalwright_adapters.stream_json import StreamJsonParser
 from evalwright_plugins.queues.local import LocalQueue
 from evalwright_plugins.queues.spoolctl import SpoolctlQueue
 from evalwright_plugins.runners.command import CommandConfig, CommandRunner
@@ -303,3 +305,43 @@ class TestHumanEvalImporter(ImporterContract):
 
 def _change(path: str) -> Change:
     return Change(path=path, status="modified", kind="file", sha256_before="sha256:a", sha256_after="sha256:b")
+
+
+class TestStreamJsonParser(TranscriptContract):
+    sample = b"".join(
+        json.dumps(event).encode() + b"\n"
+        for event in (
+            {"type": "system", "subtype": "init", "model": "m"},
+            {
+                "type": "assistant",
+                "uuid": "1",
+                "message": {"id": "a", "model": "m", "content": [{"type": "tool_use", "id": "t"}]},
+            },
+            {
+                "type": "user",
+                "uuid": "2",
+                "message": {"content": [{"type": "tool_result", "tool_use_id": "t", "is_error": True}]},
+            },
+            {
+                "type": "result",
+                "uuid": "3",
+                "num_turns": 2,
+                "total_cost_usd": 0.25,
+                "usage": {
+                    "input_tokens": 3,
+                    "output_tokens": 5,
+                    "cache_read_input_tokens": 7,
+                    "cache_creation_input_tokens": 0,
+                },
+                "result": "done",
+            },
+        )
+    )
+    expected = Transcript(
+        usage=Usage(input=3, output=5, cache_read=7, cache_write=0, turns=2, tool_calls=1, tool_errors=1, cost=0.25, model="m"),
+        model="m",
+        final_text="done",
+    )
+
+    def make(self, host: Host) -> StreamJsonParser:
+        return StreamJsonParser(None, host)

@@ -27,6 +27,7 @@ from evalwright.interfaces.scorer import ScoreContext, Scorer
 from evalwright.interfaces.service import RunningService, Service
 from evalwright.interfaces.store import Store
 from evalwright.interfaces.threaded import ThreadedQueue
+from evalwright.interfaces.transcript import JsonLinesReader, TranscriptParser, TranscriptReader
 from evalwright.interfaces.verb import PluginVerb, VerbAnswer, VerbFlag
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "ImportedTrial",
     "Importer",
     "Job",
+    "JsonLinesReader",
     "Judge",
     "JudgeReply",
     "JudgeRequest",
@@ -72,6 +74,8 @@ __all__ = [
     "Session",
     "Store",
     "ThreadedQueue",
+    "TranscriptParser",
+    "TranscriptReader",
     "Unsupported",
     "VerbAnswer",
     "VerbFlag",

@@ -27,6 +27,7 @@ API: Mapping[str, str] = MappingProxyType(
         "service": "service/1.0",
         "importer": "importer/1.0",
         "exporter": "exporter/1.0",
+        "transcript": "transcript/1.0",
     }
 )
 

@@ -13,7 +13,8 @@ from evalwright.model.suite import (
     ScorerEntry,
     Suite,
 )
-from evalwright.model.usage import Usage
+from evalwright.model.transcript import Transcript
+from evalwright.model.usage import Total, Usage
 
 __all__ = [
     "BUILTIN_SCORERS",
@@ -32,6 +33,8 @@ __all__ = [
     "ScoredTrial",
     "ScorerEntry",
     "Suite",
+    "Total",
+    "Transcript",
     "TrialSpec",
     "TrialView",
     "Usage",

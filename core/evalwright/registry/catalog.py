@@ -24,6 +24,7 @@ GROUPS: Mapping[str, str] = MappingProxyType(
         "service": "evalwright.services",
         "importer": "evalwright.importers",
         "exporter": "evalwright.exporters",
+        "transcript": "evalwright.transcripts",
         "command": "evalwright.commands",
         "hook": "evalwright.hooks",
     }

@@ -16,7 +16,19 @@ from typing import Any
 
 from evalwright.canonical import digest_bytes
 from evalwright.errors import PluginApiMismatch, PluginBroken, PluginError, PluginInvalid, PluginNotFound
-from evalwright.interfaces import API, Exporter, Importer, Judge, Plugin, Queue, Runner, Sandbox, Scorer, Service
+from evalwright.interfaces import (
+    API,
+    Exporter,
+    Importer,
+    Judge,
+    Plugin,
+    Queue,
+    Runner,
+    Sandbox,
+    Scorer,
+    Service,
+    TranscriptParser,
+)
 from evalwright.registry.catalog import Catalog, Listing
 from evalwright.registry.configuring import configured
 
@@ -32,6 +44,7 @@ BASES: Mapping[str, type[Plugin[Any]]] = MappingProxyType(
         "service": Service,
         "importer": Importer,
         "exporter": Exporter,
+        "transcript": TranscriptParser,
     }
 )
 

@@ -28,6 +28,7 @@ pytest.register_assert_rewrite(
     "evalwright.testing.sandbox",
     "evalwright.testing.scorer",
     "evalwright.testing.service",
+    "evalwright.testing.transcript",
 )
 
 from evalwright.testing._clock import FakeClock
@@ -52,6 +53,7 @@ from evalwright.testing.runner import RunnerContract
 from evalwright.testing.sandbox import SandboxContract
 from evalwright.testing.scorer import ScorerContract
 from evalwright.testing.service import ServiceContract
+from evalwright.testing.transcript import TranscriptContract
 
 __all__ = [
     "CannedConfig",
@@ -78,6 +80,7 @@ __all__ = [
     "ScriptedRunner",
     "ServiceContract",
     "SmallProject",
+    "TranscriptContract",
     "check_installed",
     "in_threads",
     "installed",

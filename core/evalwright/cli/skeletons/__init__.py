@@ -12,7 +12,7 @@ from evalwright.registry import GROUPS
 
 __all__ = ["KINDS", "skeleton"]
 
-KINDS = ("scorer", "sandbox", "runner", "judge", "queue", "importer", "exporter", "service")
+KINDS = ("scorer", "sandbox", "runner", "judge", "queue", "importer", "exporter", "service", "transcript")
 
 
 def skeleton(kind: str, name: str) -> dict[str, str]:
