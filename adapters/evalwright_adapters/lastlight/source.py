@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from evalwright.errors import SourceMissing, UsageError
 
-__all__ = ["LEADERBOARD", "Results", "Source", "TierFiles", "find_source", "read_bytes", "validated"]
+__all__ = ["LEADERBOARD", "LeaderboardFile", "Results", "Source", "TierFiles", "find_source", "read_bytes", "validated"]
 
 M = TypeVar("M")
 LEADERBOARD = "martian-leaderboard.json"
@@ -40,13 +40,13 @@ class Results:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaderboard:
+class LeaderboardFile:
     """A file of other tools' scores."""
 
     path: Path
 
 
-Source = TierFiles | Results | Leaderboard
+Source = TierFiles | Results | LeaderboardFile
 
 
 def find_source(source: Path | None) -> Source:
@@ -98,7 +98,7 @@ def _directory(directory: Path) -> Source:
     if cards:
         return Results(directory, tuple(cards))
     if (directory / LEADERBOARD).is_file():
-        return Leaderboard(directory / LEADERBOARD)
+        return LeaderboardFile(directory / LEADERBOARD)
     raise SourceMissing(f"{directory} holds neither a tier nor results", hint=HINT)
 
 
@@ -111,20 +111,19 @@ def _walk(directory: Path) -> Iterator[Path]:
 
 def _file(path: Path) -> Source:
     content = read_bytes(path)
-    try:
-        document: Any = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is not JSON: {error}", hint=HINT, file=str(path)) from None
-    keys: set[str] = set(document) if isinstance(document, dict) else set()
+    keys = set(validated(dict[str, Any], content, path))
     if {"tier", "files"} <= keys:
         tier = validated(_TierFile, content, path)
-        return TierFiles(path, {"tier.json": json.dumps({"name": tier.tier}).encode()} | _encoded(tier.files))
+        return TierFiles(path, {"tier.json": json.dumps({"name": tier.tier}).encode()} | _encoded(tier.files, path))
     if {"results", "meta"} <= keys:
         return Results(path.parent, (path,))
     if {"instances", "source"} <= keys:
-        return Leaderboard(path)
+        return LeaderboardFile(path)
     raise UsageError(f"{path} is neither a tier, a scorecard nor a leaderboard", hint=HINT, file=str(path))
 
 
-def _encoded(files: Mapping[str, str]) -> dict[str, bytes]:
+def _encoded(files: Mapping[str, str], place: Path) -> dict[str, bytes]:
+    unsafe = [path for path in files if path.startswith("/") or ".." in path.split("/")]
+    if unsafe:
+        raise UsageError(f"{place}: the path {unsafe[0]} leads out of the tier", hint=HINT, file=str(place))
     return {path: text.encode("utf-8", "replace") for path, text in files.items()}
