@@ -52,6 +52,7 @@ KEEP = Flag("--keep-workspace", "text", "keep the agent's workspace with the evi
 PARANOID = Flag("--paranoid", "flag", "read every file of the workspace again after the agent, changed or not")
 SLOTS = Flag("--slots", "count", "trials in flight in a queue with workers of its own (default: --jobs)", metavar="N")
 QUEUE = Flag("--queue", "text", "queue that carries the trials", metavar="NAME")
+SET = Flag("--set", "list", "an option of the format (repeatable)", metavar="KEY=VALUE")
 TTL = Flag("--reservation-ttl", "count", "seconds after which other hosts may take over a silent run", metavar="S")
 
 VERBS: dict[str, Verb] = {
@@ -196,8 +197,15 @@ VERBS: dict[str, Verb] = {
         ("FORMAT", "SOURCE?"),
         (
             Flag("--out", "text", "directory of the new suite, or id of the new experiment", metavar="PATH"),
-            Flag("--set", "list", "an option of the format (repeatable)", metavar="KEY=VALUE"),
+            SET,
         ),
+        (0, 1, 3, 5),
+        mutates=True,
+    ),
+    "export": Verb(
+        "write a run in a foreign format",
+        ("FORMAT", "RUN?"),
+        (RUN_DIR, Flag("--out", "text", "file or directory to write (default: named after the run)", metavar="PATH"), SET),
         (0, 1, 3, 5),
         mutates=True,
     ),
@@ -280,11 +288,11 @@ CODES: dict[str, dict[str, Any]] = {
     "E_UNKNOWN_FLAG": _code("user-input", 1, "any", False),
     "E_IMPORT_SOURCE_MISSING": _code("user-input", 1, "import", False),
     "E_CAPABILITY_MISSING": _code("safety", 2, "run plan audit", False),
-    "E_PLUGIN_NOT_FOUND": _code("user-input", 1, "validate run plugins import", False),
-    "E_PLUGIN_AMBIGUOUS": _code("tool-env", 3, "validate run plugins import", False),
-    "E_PLUGIN_BROKEN": _code("tool-env", 3, "validate run plugins import", False),
-    "E_PLUGIN_INVALID": _code("tool-env", 3, "validate run plugins import", False),
-    "E_PLUGIN_API_MISMATCH": _code("tool-env", 3, "validate run plugins import", False),
+    "E_PLUGIN_NOT_FOUND": _code("user-input", 1, "validate run plugins import export", False),
+    "E_PLUGIN_AMBIGUOUS": _code("tool-env", 3, "validate run plugins import export", False),
+    "E_PLUGIN_BROKEN": _code("tool-env", 3, "validate run plugins import export", False),
+    "E_PLUGIN_INVALID": _code("tool-env", 3, "validate run plugins import export", False),
+    "E_PLUGIN_API_MISMATCH": _code("tool-env", 3, "validate run plugins import export", False),
     "E_PLUGIN_FAILED": _code("tool-env", 3, "run", False),
     "E_SANDBOX_FAILED": _code("tool-env", 3, "run audit", None),
     "E_SANDBOX_LOST": _code("tool-env", 3, "run audit", True, "runner_json"),
@@ -302,7 +310,7 @@ CODES: dict[str, dict[str, Any]] = {
     "E_VM_UNAVAILABLE": _code("tool-env", 3, "run replay plan", False),
     "E_WORKER_REFUSED": _code("tool-env", 3, "run replay worker", True),
     "E_DISK_FULL": _code("transient", 4, "run replay", True),
-    "E_RUN_CONFLICT": _code("conflict", 5, "run init replay suite case scorer import new", False),
+    "E_RUN_CONFLICT": _code("conflict", 5, "run init replay suite case scorer import export new", False),
     "E_INTERRUPTED": _code("interrupted", 130, "run replay", True),
     "E_INTERNAL": _code("tool-env", 3, "any", None),
     "E_RUNNER_FAILED": _code("tool-env", None, "run replay", None, "runner_json"),

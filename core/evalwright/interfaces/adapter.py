@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from evalwright.interfaces.imported_runs import ImportedRun, ImportedSummary, ImportedTrial
 from evalwright.interfaces.plugin import Plugin
@@ -75,7 +75,11 @@ class Importer(Plugin[C]):
 
 
 class RunView(Protocol):
-    """A finished run as an exporter sees it."""
+    """A finished run as an exporter sees it.
+
+    ``report`` is what ``report --format json`` gives: ``run``, ``cases``, ``failures``, and for stored runs ``remarks`` and
+    ``arm``.
+    """
 
     run_id: str
     suite: str
@@ -87,7 +91,9 @@ class RunView(Protocol):
 
 
 class Exporter(Plugin[C]):
-    """Writes a run in a foreign format."""
+    """Writes a run in a foreign format. ``suffix`` ends the name of a target that the user leaves open (``.xml``)."""
+
+    suffix: ClassVar[str] = ""
 
     @abstractmethod
     def write(self, run: RunView, target: Path) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply
-from evalwright.cli.project import open_project
+from evalwright.cli.project import open_project, table_of
 from evalwright.coordinate import provenance_of, write_import
-from evalwright.errors import SourceMissing, UsageError
+from evalwright.errors import SourceMissing
 from evalwright.registry import PluginHost, Registry
 
 __all__ = ["answer"]
@@ -22,13 +21,13 @@ def answer(session: Session) -> Reply:
     options = session.options
     layout = open_project(session).layout
     registry = Registry(Path())
-    importer = registry.create("importer", options.format, _table(options.set), PluginHost(registry))
+    importer = registry.create("importer", options.foreign_format, table_of(options.set), PluginHost(registry))
     source = Path(options.source) if options.source else None
     if source is not None and not source.exists():
         raise SourceMissing(f"{source} does not exist", hint="give the path of what to import")
-    provenance = provenance_of(session.argv, [registry.load("importer", options.format)])
+    provenance = provenance_of(session.argv, [registry.load("importer", options.foreign_format)])
     written = write_import(importer.read(source), out=options.out, layout=layout, provenance=provenance)
-    data = {"format": options.format, **written}
+    data = {"format": options.foreign_format, **written}
     return _runs(data) if "runs" in data else _suite(data, layout.suites)
 
 
@@ -52,17 +51,3 @@ def _runs(data: Mapping[str, Any]) -> Reply:
 
 def _left_out(data: Mapping[str, Any]) -> list[str]:
     return [f"  left out: {item['what']} ({item['why']})" for item in data["unsupported"]]
-
-
-def _table(words: Sequence[str]) -> dict[str, Any]:
-    """Return the importer's table: each value is JSON, or else the text itself."""
-    table: dict[str, Any] = {}
-    for word in words:
-        key, equals, text = word.partition("=")
-        if not (key and equals):
-            raise UsageError(f"--set {word!r} has no value", hint="write --set KEY=VALUE", key=key)
-        try:
-            table[key] = json.loads(text)
-        except ValueError:
-            table[key] = text
-    return table
