@@ -23,6 +23,7 @@ EvalwrightError
 │   └── PluginApiMismatch    it was written for another interface version
 ├── SandboxError             the isolated place failed                                exit 3
 │   └── SandboxLost          it is gone, with what ran in it
+├── ServiceError             a service of a trial did not start or went down          exit 3
 ├── JudgeError                                                                        exit 3
 │   ├── JudgeUnavailable     retryable                                                exit 4
 │   ├── JudgeUnreadable      no verdict can be read from the reply
@@ -67,6 +68,7 @@ __all__ = [
     "RunNotFound",
     "SandboxError",
     "SandboxLost",
+    "ServiceError",
     "SourceMissing",
     "StoreError",
     "SuiteError",
@@ -242,6 +244,12 @@ class SandboxLost(SandboxError):
     """The isolated place is gone, with what ran in it."""
 
     code = "E_SANDBOX_LOST"
+
+
+class ServiceError(EvalwrightError):
+    """A service of a trial did not start, or was gone before the trial was over."""
+
+    code = "E_SERVICE_FAILED"
 
 
 class JudgeError(EvalwrightError):

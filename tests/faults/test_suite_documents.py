@@ -143,7 +143,7 @@ def test_misspelt_key_names_the_one_that_was_meant(project: Project, place: str,
     assert typo in lines[records[0]["line"] - 1]
 
 
-@pytest.mark.parametrize("key", ["arms", "repeats", "judges", "services"])
+@pytest.mark.parametrize("key", ["arms", "repeats", "judges"])
 def test_key_that_is_not_built_yet_is_refused_and_never_ignored(project: Project, key: str) -> None:
     records = records_of(rewritten(project.suite(cases=[case()]), **{key: {"a": {}}}))
     assert [(record["key"], "not supported" in record["message"]) for record in records] == [(key, True)]

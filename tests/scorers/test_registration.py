@@ -19,6 +19,7 @@ PURE = {
     "file-exists",
     "workspace-diff",
     "exit-code",
+    "http-calls",
     "integrity",
 }
 
@@ -33,7 +34,7 @@ def test_every_entry_point_is_a_configurable_scorer_of_the_current_interface(poi
     assert scorer.Config.model_config.get("extra") == "forbid"
 
 
-def test_exactly_the_eight_built_ins_and_integrity_are_pure() -> None:
+def test_exactly_the_built_ins_and_those_of_records_are_pure() -> None:
     assert {point.name for point in SCORERS if point.load().pure} == PURE
 
 

@@ -143,11 +143,12 @@ class Planted:
 
 
 def gold_digests(suite: Suite) -> dict[str, list[str]]:
-    """Return the SHA-256 of every gold file of a suite by size in bytes: cases, hidden files, reference solutions.
+    """Return the SHA-256 of every gold file of a suite by size in bytes: cases, hidden files, reference solutions, seeds.
 
     Files whose content a fixture or the agent's own files have too, and very small ones, tell nothing and are left out.
     """
-    gold = [suite.cases_file, *(path for case in suite.cases for path in (case.hidden, case.gold) if isinstance(path, str))]
+    held = [path for case in suite.cases for path in (case.hidden, case.gold, *case.services.values())]
+    gold = [suite.cases_file, *(path for path in held if isinstance(path, str))]
     shown = [*(case.workspace for case in suite.cases), *suite.agent.files]
     open_to_all = {digest for path in sorted(set(shown)) for digest, _ in _digests(suite.directory / path)}
     found: dict[str, list[str]] = {}

@@ -296,6 +296,7 @@ CODES: dict[str, dict[str, Any]] = {
     "E_PLUGIN_FAILED": _code("tool-env", 3, "run", False),
     "E_SANDBOX_FAILED": _code("tool-env", 3, "run audit", None),
     "E_SANDBOX_LOST": _code("tool-env", 3, "run audit", True, "runner_json"),
+    "E_SERVICE_FAILED": _code("tool-env", 3, "run replay", True, "runner_json"),
     "E_SCORER_FAILED": _code("tool-env", 3, "run report", None),
     "E_JUDGE_FAILED": _code("tool-env", 3, "run", None),
     "E_JUDGE_UNAVAILABLE": _code("transient", 4, "run", True),
@@ -335,6 +336,9 @@ CODES: dict[str, dict[str, Any]] = {
     "W_TRIAL_REDONE": _code("warning", None, "run", None),
     "W_PLUGIN_BROKEN": _code("warning", None, "any", None),
     "W_SANDBOX_LEFT": _code("warning", None, "run", None),
+    "W_SERVICE_UNKNOWN_ROUTE": _code("warning", None, "run", None),
+    "W_SERVICE_CALLS_DROPPED": _code("warning", None, "run", None),
+    "W_SERVICE_LEFT": _code("warning", None, "run", None),
     "W_LEAK_SEARCH_INCOMPLETE": _code("warning", None, "audit", None),
     "W_SUITE_SHADOWED": _code("warning", None, "validate run plan audit", None),
 }

@@ -109,9 +109,10 @@ class Delivery:
         for tree in (spec.suite_tree, spec.fixture_digest, spec.files_digest, spec.gold_digest):
             if tree:
                 transfer(tree, self.store, remote)
-        if spec.diff_digest and remote.missing([spec.diff_digest]):
-            with self.store.open(spec.diff_digest) as file:
-                remote.put(spec.diff_digest, file)
+        files = {digest for digest in (spec.diff_digest, *spec.seeds.values()) if digest}
+        for digest in sorted(remote.missing(files)):
+            with self.store.open(digest) as file:
+                remote.put(digest, file)
 
     def _receive(self, tree: str, bundle: Path, remote: Store) -> None:
         with disk_errors(bundle):

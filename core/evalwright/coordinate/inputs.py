@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -18,12 +18,13 @@ __all__ = ["Inputs", "not_fixture", "take_inputs", "without_gold"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Digests of everything a trial needs. ``fixtures`` and ``diffs`` are keyed by path inside the suite."""
+    """Digests of everything a trial needs. ``fixtures``, ``diffs`` and ``seeds`` are keyed by path inside the suite."""
 
     fixtures: Mapping[str, str]
     diffs: Mapping[str, str]
     gold: str
     files: str | None
+    seeds: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def as_json(self) -> dict[str, Any]:
         """Return all digests."""
@@ -33,12 +34,17 @@ class Inputs:
     def from_json(record: Mapping[str, Any]) -> Inputs:
         """Read a record written by :meth:`as_json`; raises ``KeyError`` or ``TypeError`` for another."""
         return Inputs(
-            fixtures=dict(record["fixtures"]), diffs=dict(record["diffs"]), gold=record["gold"], files=record["files"]
+            fixtures=dict(record["fixtures"]),
+            diffs=dict(record["diffs"]),
+            gold=record["gold"],
+            files=record["files"],
+            seeds=dict(record.get("seeds", {})),
         )
 
     def fixtures_hash(self) -> str:
-        """Return the identity of all fixtures and diffs."""
-        return digest_json([sorted(self.fixtures.items()), sorted(self.diffs.items())])
+        """Return the identity of all fixtures and diffs, and of the seeds of services where there are any."""
+        held = [sorted(part.items()) for part in (self.fixtures, self.diffs, *([self.seeds] if self.seeds else []))]
+        return digest_json(held)
 
     def hidden_hash(self, gold: Manifest, cases: Sequence[Case]) -> str:
         """Return the identity of hidden files, reference solutions and the agent's own files."""
@@ -52,16 +58,21 @@ class Inputs:
 def take_inputs(suite: Suite, cases: Sequence[Case], store: DirectoryStore) -> Inputs:
     """Put everything that the trials of ``cases`` need into the store."""
     fixtures = {path: store.put_fixture(suite.directory / path) for path in sorted({case.workspace for case in cases})}
-    diffs: dict[str, str] = {}
-    for path in sorted({case.diff for case in cases if case.diff}):
-        diffs[path] = digest_file(suite.directory / path)
-        store.put_file(suite.directory / path, diffs[path])
     return Inputs(
         fixtures=fixtures,
-        diffs=diffs,
+        diffs=_files(suite, {case.diff for case in cases if case.diff}, store),
+        seeds=_files(suite, {path for case in cases for path in case.services.values()}, store),
         gold=store.put_tree(suite.directory, skip=not_fixture(suite)),
         files=_agent_files(suite, store),
     )
+
+
+def _files(suite: Suite, paths: Collection[str], store: DirectoryStore) -> dict[str, str]:
+    """Put files into the store; return the digest of each by its path."""
+    digests = {path: digest_file(suite.directory / path) for path in sorted(paths)}
+    for path, digest in digests.items():
+        store.put_file(suite.directory / path, digest)
+    return digests
 
 
 def not_fixture(suite: Suite) -> Callable[[bytes], bool]:
@@ -73,7 +84,9 @@ def not_fixture(suite: Suite) -> Callable[[bytes], bool]:
 def without_gold(suite: Suite) -> Callable[[bytes], bool]:
     """Return what tells whether a path of the suite is kept from workers until scoring, or sent by another way."""
     held = {case.workspace for case in suite.cases} | {suite.cases_file}
-    held |= {path for case in suite.cases for path in (case.hidden, case.gold) if isinstance(path, str)}
+    held |= {
+        path for case in suite.cases for path in (case.hidden, case.gold, *case.services.values()) if isinstance(path, str)
+    }
     paths = {os.fsencode(str(PurePosixPath(path))) for path in held}
     return lambda path: path in paths
 

@@ -19,7 +19,7 @@ from evalwright.worker import lock_of
 __all__ = ["Plan", "check_requirements", "make_plan"]
 
 TELLING_KEYS = frozenset({"diff", "split", "tags"})
-SECRET_KEYS = frozenset({"expect", "hidden", "gold", "human"})
+SECRET_KEYS = frozenset({"expect", "hidden", "gold", "human", "services"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +87,7 @@ class Plan:
             gold_digest=inputs.gold,
             files_digest=inputs.files,
             diff_digest=inputs.diffs.get(case.diff or ""),
+            seeds={name: inputs.seeds[path] for name, path in case.services.items()},
             hidden=case.hidden,
             arm=self.arm,
             repeat=self.repeat,
@@ -132,9 +133,12 @@ def make_plan(checked: CheckedSuite, cases: Sequence[Case], settings: Settings) 
         "scorers": [entry.as_json() for entry in suite.scorers],
         "cases_file": suite.cases_file,
     }
+    if suite.services:
+        tables["services"] = {name: table.as_json() for name, table in suite.services.items()}
     registry = checked.registry
     uses = [("runner", suite.runner.use), ("sandbox", sandbox.use)]
     uses += [("scorer", entry.table.use) for entry in suite.scorers]
+    uses += [("service", table.use) for table in suite.services.values()]
     used = _preflight(checked, sandbox, queue)
     plugins = tuple(registry.load(kind, use) for kind, use in dict.fromkeys([*uses, *used]))
     plugins = (*plugins, Registry(Path()).load("queue", queue))
@@ -188,6 +192,7 @@ def _preflight(checked: CheckedSuite, sandbox: PluginTable, queue: str) -> list[
         registry.create("sandbox", sandbox.use, sandbox.config, checked.host),
         Registry(Path()).create("queue", queue, {}, checked.host),
         *(scorer for _, scorer in checked.scorers),
+        *(checked.host.create(f"services.{name}") for name in suite.services),
     ]
     used: list[tuple[str, str]] = []
     for plugin in plugins:

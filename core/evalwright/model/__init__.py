@@ -2,7 +2,7 @@
 
 from evalwright.model.manifest import Change, Entry, Manifest
 from evalwright.model.result import Completed, Output, RunnerResult
-from evalwright.model.score import Finding, Score, ScoredTrial
+from evalwright.model.score import Finding, Score, ScoredTrial, ServiceRecord
 from evalwright.model.spec import TrialSpec, TrialView
 from evalwright.model.suite import (
     BUILTIN_SCORERS,
@@ -32,6 +32,7 @@ __all__ = [
     "Score",
     "ScoredTrial",
     "ScorerEntry",
+    "ServiceRecord",
     "Suite",
     "Total",
     "Transcript",

@@ -8,7 +8,7 @@ from typing import Any
 
 from evalwright.model.manifest import Change, Manifest
 
-__all__ = ["Finding", "Score", "ScoredTrial"]
+__all__ = ["Finding", "Score", "ScoredTrial", "ServiceRecord"]
 
 Finding = Mapping[str, Any]
 
@@ -52,13 +52,25 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceRecord:
+    """What one service of a trial was asked, oldest first, and how it stood at the end, without secrets.
+
+    ``dropped`` counts calls that came after the service's record was full. The shape of calls and state is the service's own.
+    """
+
+    calls: tuple[Mapping[str, Any], ...] = ()
+    state: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredTrial:
     """A finished trial as a scorer sees it; the agent's processes are dead.
 
     ``expect`` holds the expectations that the scorer owns, as written in the case and already validated against its
     ``Expect`` models. ``output`` is the redacted, bounded answer; ``native`` tells a native suite from one in evalctl form.
     ``diff`` is the unified diff of the workspace, without git's own directory, and ``transcript`` the runner's streams and
-    events; both are redacted.
+    events; both are redacted. ``services`` holds the record of each service by its name in the suite.
     """
 
     case_id: str
@@ -75,3 +87,4 @@ class ScoredTrial:
     transcript: str = ""
     native: bool = True
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    services: Mapping[str, ServiceRecord] = field(default_factory=dict[str, ServiceRecord])

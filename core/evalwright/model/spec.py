@@ -19,6 +19,7 @@ class TrialSpec:
     (``runner``, ``agent``, ``sandbox``, ``scorers``); environment variables appear by name only. ``store`` is the content
     store's path where workers share a file system, else ``None``; ``workspaces`` where the user wants trials to live, ``clone``
     by which way a workspace is made. ``paranoid`` reads all of it again after the agent.
+    ``seeds`` names the blob that each service of the trial starts from, by the service's name.
     ``suite_directory`` is the suite's snapshot where workers can read it; elsewhere ``suite_tree`` names the suite without
     fixtures and gold. ``former_attempts`` are the rows of attempts that were retried, for the record. ``journal`` is the
     file that names every process started for the run.
@@ -36,6 +37,7 @@ class TrialSpec:
     gold_digest: str
     files_digest: str | None = None
     diff_digest: str | None = None
+    seeds: Mapping[str, str] = field(default_factory=dict[str, str])
     hidden: str | None = None
     arm: str = "default"
     repeat: int = 1

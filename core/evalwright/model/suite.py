@@ -93,7 +93,10 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One task. ``record`` is the case exactly as written, with its id; ``line`` where it stands in the cases file."""
+    """One task. ``record`` is the case exactly as written, with its id; ``line`` where it stands in the cases file.
+
+    ``services`` maps the name of a service to the path of its seed.
+    """
 
     id: str
     task: str
@@ -107,6 +110,7 @@ class Case:
     timeout: float | None = None
     tags: tuple[str, ...] = ()
     split: str | None = None
+    services: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +125,7 @@ class Suite:
     agent: AgentTable
     runner: PluginTable
     sandbox: PluginTable
+    services: Mapping[str, PluginTable] = field(default_factory=dict[str, PluginTable])
     scorers: tuple[ScorerEntry, ...]
     requires: tuple[str, ...] = ()
     retry: Retry = Retry()

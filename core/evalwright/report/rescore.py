@@ -10,7 +10,7 @@ from evalwright.errors import RunCorrupt
 from evalwright.interfaces import ScoreContext
 from evalwright.model import Manifest, ScoredTrial
 from evalwright.model.manifest import changes_between
-from evalwright.rundir import RunDirectory, read_object
+from evalwright.rundir import RunDirectory, read_object, read_services
 from evalwright.scoring import apply_scorers, fold_status
 from evalwright.suite import load_scorers
 
@@ -46,6 +46,7 @@ class Rescorer:
             transcript="\n".join(_text(directory / name, "") for name in TRANSCRIPT),
             native=self._native,
             meta=case.get("meta", {}),
+            services=read_services(directory),
         )
         records = apply_scorers(
             self._scorers, trial, case.get("expect", {}), context=lambda _: cast(ScoreContext, None), stored=_stored(directory)

@@ -11,6 +11,7 @@ from evalwright.rundir.documents import (
 )
 from evalwright.rundir.index import append_summary, read_summaries
 from evalwright.rundir.layout import Layout, RunDirectory, abandoned, check_id, find_run, is_experiment, runs_in
+from evalwright.rundir.services import read_services, write_services
 
 __all__ = [
     "DETERMINISTIC",
@@ -26,10 +27,12 @@ __all__ = [
     "is_experiment",
     "read_document",
     "read_object",
+    "read_services",
     "read_summaries",
     "render_compact",
     "runs_in",
     "sealed_digests",
     "write_document",
+    "write_services",
     "write_text",
 ]

@@ -16,6 +16,7 @@ from evalwright.suite.expect import near_names, own_expectations
 from evalwright.suite.paths import overlaps, path_objection
 from evalwright.suite.problems import Problems
 from evalwright.suite.read import case_lines, parse_json
+from evalwright.suite.seeds import SeedChecker
 from evalwright.suite.shape import CaseShape
 from evalwright.workspace import fixture_problems
 
@@ -56,6 +57,7 @@ class CaseChecker:
         *,
         native: bool,
         options: type[BaseModel] | None = None,
+        seeds: SeedChecker | None = None,
         fixtures: bool = True,
         complete: bool = True,
     ) -> None:
@@ -66,6 +68,7 @@ class CaseChecker:
         self.native = native
         self.file = directory
         self.options = options
+        self.seeds = seeds or SeedChecker(directory, {})
         self.fixtures = fixtures
         self.complete = complete
         self.owners = self._owners()
@@ -107,6 +110,8 @@ class CaseChecker:
             self._paths(case)
         self._expectations(case)
         self._sandbox(case)
+        for record in self.seeds.problems(case.services, files=self.fixtures):
+            self._add(line, **record)
         return case
 
     def _paths(self, case: Case) -> None:
@@ -203,6 +208,9 @@ class CaseChecker:
                 if isinstance(path, str):
                     secret[path] = name
                     lines.setdefault(path, case.line)
+            for path in case.services.values():
+                secret[path] = "services"
+                lines.setdefault(path, case.line)
         for name, path, place in overlaps(self.directory, seen, secret):
             message = f"{name} {path} and {place}, which the runner sees, lie inside one another"
             self._add(lines.get(path, 0), message, name, "keep them in separate directories")
@@ -239,6 +247,7 @@ def _case_of(record: dict[str, Any], line: int) -> Case:
         timeout=record.get("timeout_seconds"),
         tags=tuple(record.get("tags", ())),
         split=record.get("split"),
+        services=record.get("services", {}),
     )
 
 

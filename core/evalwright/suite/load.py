@@ -16,6 +16,7 @@ from evalwright.suite.cases import CaseChecker, case_options
 from evalwright.suite.paths import path_objection
 from evalwright.suite.problems import Problems, line_of
 from evalwright.suite.read import parse_suite, suite_file
+from evalwright.suite.seeds import SeedChecker, seed_model
 from evalwright.suite.shape import AGENT_KEYS, CASE_ID, PLANNED_KEYS, AgentShape, RetryShape, ScorerShape, SuiteShape
 
 __all__ = ["CheckedSuite", "load_scorers", "load_suite"]
@@ -87,9 +88,9 @@ class _Loader:
         native = document.get("schema_version") is not None
         agent, runner = self._runner(document["runner"]) if "runner" in document else (AgentTable(), PluginTable(use=""))
         sandbox = self._table("sandbox", document.get("sandbox", "subprocess"), "sandbox")
-        named_tables: Mapping[str, Any] = document.get("sandboxes") or {}
-        named = {name: self._table("sandbox", table, f"sandboxes.{name}") for name, table in named_tables.items()}
-        host = PluginHost(self.registry, {"sandboxes": named})
+        named = self._tables("sandbox", "sandboxes", document)
+        services = self._tables("service", "services", document)
+        host = PluginHost(self.registry, {"sandboxes": named, "services": services})
         scorers = self._scorers(document.get("scorers") or [], native, host)
         self._primary(document, scorers)
         checker = CaseChecker(
@@ -99,6 +100,7 @@ class _Loader:
             agent.files,
             native=native,
             options=case_options(self.registry, sandbox),
+            seeds=SeedChecker(self.directory, {name: seed_model(self.registry, table) for name, table in services.items()}),
             fixtures=self.fixtures,
             complete=len(scorers) == len(document.get("scorers") or BUILTIN_SCORERS),
         )
@@ -116,6 +118,7 @@ class _Loader:
             agent=agent,
             runner=runner,
             sandbox=sandbox,
+            services=services,
             scorers=tuple(entry for entry, _ in scorers),
             requires=tuple(document.get("requires", ())),
             retry=_retry(document.get("retry", {})),
@@ -184,10 +187,14 @@ class _Loader:
             if why := path_objection(self.directory, file, "any"):
                 self._add(f"runner.files: {why}", "runner.files")
 
+    def _tables(self, kind: str, section: str, document: Mapping[str, Any]) -> dict[str, PluginTable]:
+        tables: Mapping[str, Any] = document.get(section) or {}
+        return {name: self._table(kind, table, f"{section}.{name}") for name, table in tables.items()}
+
     def _table(self, kind: str, table: Any, place: str) -> PluginTable:
         if isinstance(table, str):
             return self._configured(kind, table, {}, place)
-        use = table.get("use", "subprocess") if is_object(table) else "subprocess"
+        use = table.get("use", "subprocess" if kind == "sandbox" else None) if is_object(table) else "subprocess"
         config = {key: value for key, value in table.items() if key != "use"} if is_object(table) else {}
         return self._configured(kind, use, config, place)
 

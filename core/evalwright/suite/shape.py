@@ -13,11 +13,12 @@ __all__ = ["AGENT_KEYS", "PLANNED_KEYS", "AgentShape", "CaseShape", "RetryShape"
 
 STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 CASE_ID = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
-PLANNED_KEYS = ("arms", "repeats", "judges", "services")
+PLANNED_KEYS = ("arms", "repeats", "judges")
 
 Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 Table = str | dict[str, Any]
+ServiceName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")]
 
 
 class AgentShape(BaseModel):
@@ -94,6 +95,7 @@ class SuiteShape(BaseModel):
     meta: dict[str, Any] = {}
     sandbox: Table = "subprocess"
     sandboxes: dict[str, Table] = {}
+    services: Annotated[dict[ServiceName, Table], Field(max_length=20)] = {}
     requires: list[str] = []
     retry: RetryShape = RetryShape()
     primary: str | None = None
@@ -102,6 +104,18 @@ class SuiteShape(BaseModel):
     @classmethod
     def _safe_name(cls, name: str) -> str:
         return _safe(name)
+
+    @field_validator("services")
+    @classmethod
+    def _distinct_variables(cls, services: dict[str, Table]) -> dict[str, Table]:
+        variables: dict[str, str] = {}
+        for name in services:
+            first = variables.setdefault(name.upper().replace("-", "_"), name)
+            if first != name:
+                raise ValueError(
+                    f'"{first}" and "{name}" differ only in case or punctuation; the agent could not tell them apart'
+                )
+        return services
 
 
 class CaseShape(BaseModel):
@@ -117,6 +131,7 @@ class CaseShape(BaseModel):
     hidden: str | None = None
     gold: str | dict[str, Any] | None = None
     sandbox: dict[str, Any] = {}
+    services: dict[str, str] = {}
     timeout_seconds: Seconds | None = None
     tags: list[str] = []
     split: str | None = None

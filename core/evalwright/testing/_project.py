@@ -89,6 +89,9 @@ class SmallProject:
             places = {"suite_tree": store.put_tree(self.suite, skip=without_gold(checked.suite))}
             for tree in (places["suite_tree"], inputs.gold, *inputs.fixtures.values()):
                 transfer(tree, store, remote)
+            for digest in inputs.seeds.values():
+                with store.open(digest) as file:
+                    remote.put(digest, file)
         return [
             Job(
                 key=f"{run_id}/{case.id}/1",

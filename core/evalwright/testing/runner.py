@@ -20,6 +20,7 @@ from evalwright.testing._host import FakeHost
 from evalwright.testing._waiting import in_threads, within
 from evalwright.worker.agent import AgentContext
 from evalwright.worker.evidence import answer_of
+from evalwright.worker.services import TrialServices
 from evalwright.workspace import TrialPlace
 
 __all__ = ["RunnerContract"]
@@ -67,7 +68,8 @@ class RunnerContract(Contract[Runner[Any]]):
         (trial.exchange / "task.txt").write_text(task, encoding="utf-8", newline="")
         (trial.exchange / "case.json").write_text(json.dumps({"id": "case", "task": task}), encoding="utf-8")
         sandbox = FakeSandbox()
-        context = AgentContext(_spec(task, timeout), trial, sandbox, Redactor(), beat, files=None, keep=_drop)
+        none = TrialServices({}, warn=lambda *_: None, fail=lambda *_, **__: None)
+        context = AgentContext(_spec(task, timeout), trial, sandbox, Redactor(), beat, files=None, keep=_drop, services=none)
         try:
             yield context
         finally:

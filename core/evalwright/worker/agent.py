@@ -18,6 +18,7 @@ from evalwright.redaction import Redactor
 from evalwright.rundir import check_id, disk_errors
 from evalwright.worker.bounded import within
 from evalwright.worker.environment import base_environment, case_variables
+from evalwright.worker.services import TrialServices
 from evalwright.workspace import TrialPlace
 
 __all__ = ["AgentContext", "WatchedSession", "bounded", "journal_of"]
@@ -130,6 +131,7 @@ class AgentContext:
         *,
         files: Path | None,
         keep: Callable[[str, bytes], None],
+        services: TrialServices,
     ) -> None:
         self.deadline = Deadline.after(spec.timeout)
         self.events: list[dict[str, Any]] = []
@@ -142,6 +144,7 @@ class AgentContext:
         self._beat = beat
         self._files = files
         self._keep = keep
+        self._services = services
         self._sessions: list[WatchedSession] = []
         self._lock = threading.Lock()
 
@@ -157,13 +160,20 @@ class AgentContext:
         session = self.session()
         extra = {"AGENT": str(session.inside(self._files))} if self._files else {}
         variables = case_variables(session, has_diff=self._spec.diff_digest is not None, **extra)
-        return base_environment(self._spec.tables["agent"], session, self._place) | variables
+        return base_environment(self._spec.tables["agent"], session, self._place) | self._services.environment | variables
 
     @contextlib.contextmanager
     def child(self, *, readonly: bool = False, network: str | None = None) -> Generator[AgentContext]:
         """Give a context with a session of its own on the same workspace; it ends with the block."""
         context = AgentContext(
-            self._spec, self._place, self._sandbox, self._redactor, self._beat, files=self._files, keep=self._keep
+            self._spec,
+            self._place,
+            self._sandbox,
+            self._redactor,
+            self._beat,
+            files=self._files,
+            keep=self._keep,
+            services=self._services,
         )
         context.deadline, context.events, context.artifacts = self.deadline, self.events, self.artifacts
         try:
@@ -217,6 +227,7 @@ class AgentContext:
             workspace=self._place.workspace,
             exchange=self._place.exchange,
             mounts=mounts,
+            endpoints=self._services.endpoints,
             readonly=readonly,
             network=network,
             options=spec.case.get("sandbox", {}),

@@ -17,6 +17,7 @@ def lock_of(tables: Mapping[str, Any], registry: Registry) -> str:
     """Return the digest of the distributions and versions of the core and of every plugin that a worker may use."""
     used = [("runner", tables["runner"]["use"]), ("sandbox", tables["sandbox"]["use"])]
     used += [("sandbox", table["use"]) for table in tables.get("sandboxes", {}).values()]
+    used += [("service", table["use"]) for table in tables.get("services", {}).values()]
     used += [("scorer", entry["table"]["use"]) for entry in tables["scorers"]]
     found = {f"evalwright {__version__}", *(_version(registry, kind, use) for kind, use in used)}
     return digest_json(sorted(found))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from evalwright.errors import PluginFailed, StoreError
-from evalwright.interfaces import Deadline, Plugin, Runner, Sandbox, Scorer, Store
+from evalwright.interfaces import Deadline, Plugin, Runner, Sandbox, Scorer, Service, Store
 from evalwright.model import Manifest, PluginTable, ScorerEntry, TrialSpec
 from evalwright.redaction import Redactor
 from evalwright.registry import PluginHost, Registry
@@ -37,7 +37,8 @@ class Plugins:
     def __init__(self, tables: Mapping[str, Any], registry: Registry) -> None:
         self.registry = registry
         named = {name: PluginTable.from_json(table) for name, table in tables.get("sandboxes", {}).items()}
-        self.host = PluginHost(self.registry, {"sandboxes": named})
+        beside = {name: PluginTable.from_json(table) for name, table in tables.get("services", {}).items()}
+        self.host = PluginHost(self.registry, {"sandboxes": named, "services": beside})
         runner, sandbox = PluginTable.from_json(tables["runner"]), PluginTable.from_json(tables["sandbox"])
         self.runner: Runner[Any] = self._create("runner", runner)
         self.sandbox: Sandbox[Any] = self._create("sandbox", sandbox)
@@ -45,6 +46,7 @@ class Plugins:
         self.scorers: list[tuple[ScorerEntry, Scorer[Any]]] = [
             (entry, self._create("scorer", entry.table)) for entry in entries
         ]
+        self.services: dict[str, Service[Any]] = {name: self.host.create(f"services.{name}") for name in beside}
         deadline = Deadline.after(START_SECONDS)
         for plugin in self.all():
             for problem in plugin.check("worker"):
@@ -54,7 +56,7 @@ class Plugins:
 
     def all(self) -> list[Plugin[Any]]:
         """Return every plugin."""
-        return [self.runner, self.sandbox, *(scorer for _, scorer in self.scorers)]
+        return [self.runner, self.sandbox, *(scorer for _, scorer in self.scorers), *self.services.values()]
 
     def origin(self, kind: str, use: str) -> str:
         """Return the distribution behind a plugin, for the record of a failure."""

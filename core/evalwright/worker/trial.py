@@ -18,7 +18,7 @@ from evalwright.interfaces import Beat, Store, give_tree
 from evalwright.model import BUILTIN_SCORERS, Change, Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
 from evalwright.model.manifest import changes_between
 from evalwright.redaction import Redactor, credential_values
-from evalwright.rundir import BundleWriter, disk_errors
+from evalwright.rundir import BundleWriter, disk_errors, write_services
 from evalwright.scoring import apply_scorers, fold_status, is_pure
 from evalwright.store import CachedStore, DirectoryStore, transfer
 from evalwright.worker.agent import AgentContext
@@ -34,6 +34,7 @@ from evalwright.worker.evidence import (
 )
 from evalwright.worker.grader import Grader
 from evalwright.worker.runtime import Plugins, Runtime
+from evalwright.worker.services import TrialServices
 from evalwright.workspace import Clone, TrialPlace, UnreadableError, copy_tree
 
 __all__ = ["Trial"]
@@ -58,6 +59,7 @@ class Trial:
         self.clone: Clone
         self.bundle: BundleWriter
         self.plugins: Plugins
+        self.services: TrialServices
         self.before = Manifest()
         self.after = Manifest()
         self.changes: tuple[Change, ...] = ()
@@ -72,6 +74,8 @@ class Trial:
             size = self.runtime.fixture(self.spec, self.store).size_bytes
             self.place = scratch.place(size, owner=self.plugins.sandbox.user)
             cleanup.callback(self._discard)
+            self.services = TrialServices(self.plugins.services, warn=self._warn, fail=self._fail)
+            cleanup.callback(self.services.close)
             directory = bundle or Path(
                 cleanup.enter_context(tempfile.TemporaryDirectory(dir=self.place.root.parent, prefix="b"))
             )
@@ -91,6 +95,7 @@ class Trial:
     def _carry_out(self) -> dict[str, Any]:
         with self._span("prepare"), self.runtime.turn(), disk_errors(self.place.root):
             files = self._prepare()
+        ready = self.services.open(self.spec.seeds, self.store)
         context = AgentContext(
             self.spec,
             self.place,
@@ -99,9 +104,10 @@ class Trial:
             self.beat,
             files=files,
             keep=self.bundle.write_bytes,
+            services=self.services,
         )
         with self._span("agent"):
-            result = self._ask(context)
+            result = self._ask(context) if ready else RunnerResult()
         with self._span("kill"):
             self._end(context)
         if self.beat() == "cancel":
@@ -173,6 +179,7 @@ class Trial:
             self._fail("E_RUNNER_FAILED", error.kind, str(error), fault="agent")
         except Exception as error:
             self._fail("E_SANDBOX_LOST", "sandbox_lost", f"the sandbox did not end cleanly: {error}", transient=True)
+        self.services.end(self.redactor)
 
     def _release(self, context: AgentContext) -> None:
         try:
@@ -255,6 +262,7 @@ class Trial:
             transcript=transcript,
             native=spec.native,
             meta=case.get("meta", {}),
+            services=self.services.records,
         )
         records = apply_scorers(plugins.scorers, trial, case.get("expect", {}), context=grader.context)
         pure = {entry.table.use for entry, scorer in plugins.scorers if is_pure(scorer)} | {"exit-code"}
@@ -288,6 +296,7 @@ class Trial:
         bundle.write_bytes("workspace.diff", self.diff)
         if context.events:
             bundle.write_text("events.jsonl", event_lines(context.events))
+        write_services(bundle, self.services.records)
         score = {"case_id": spec.case_id, "status": status, "ok": status == "pass", "scores": records}
         bundle.write_document("score.json", score | ({"fault": fault} if fault else {}))
         self._keep_workspace(status)

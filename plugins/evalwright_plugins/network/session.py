@@ -23,7 +23,8 @@ class SessionNetwork:
     """The network of a session: that of its request, else of the configuration. Thread-safe; :meth:`close` ends it.
 
     ``kind`` is ``none``, ``host`` or ``allowlist``; ``environment`` goes to every command; ``proxy`` is to be reached at
-    :data:`PROXY_PORT` of loopback inside, if there is one. Raises ``SandboxError`` for a network that is unknown or not
+    :data:`PROXY_PORT` of loopback inside, if there is one; it leads to the request's endpoints too, for a client that is told
+    to use it for all of loopback. Raises ``SandboxError`` for a network that is unknown or not
     configured, or that is none of ``kinds``.
     """
 
@@ -36,7 +37,8 @@ class SessionNetwork:
         self.environment: Mapping[str, str] = {}
         self.proxy: EgressProxy | None = None
         if self.kind == "allowlist":
-            self.proxy = EgressProxy(config.allow, config.inject, environment=os.environ)
+            endpoints = [address for address in request.endpoints.values() if not address.startswith("unix:")]
+            self.proxy = EgressProxy([*config.allow, *endpoints], config.inject, environment=os.environ)
             self.environment = proxy_environment(PROXY_PORT, config.allow)
 
     @property

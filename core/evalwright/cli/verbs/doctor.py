@@ -124,6 +124,7 @@ COMPONENTS: dict[str, Callable[[Project], Record]] = {
     "sandboxes": _plugins("sandbox"),
     "queues": _plugins("queue"),
     "scorers": _plugins("scorer"),
+    "services": _plugins("service"),
     "importers": _plugins("importer"),
     "workspaces": machine.workspaces,
     "disk": machine.disk,

@@ -1,0 +1,1 @@
+"""Services that come with Evalwright: a generic HTTP fixture, and a fake GitHub on top of it."""
