@@ -10,6 +10,7 @@ from typing import Any
 
 from evalwright.interfaces import Unsupported
 from evalwright_adapters.lastlight.config import LastlightConfig
+from evalwright_adapters.lastlight.github import assertions_of, expects_github
 from evalwright_adapters.lastlight.instances import Instance, Tier
 from evalwright_adapters.lastlight.markers import marker_answer, marker_patterns, verdicts
 
@@ -21,8 +22,12 @@ REPORT = ("--test-reporter=tap", "--test-reporter-destination=$EVALWRIGHT_REPORT
 
 @dataclass(slots=True)
 class Checks:
-    """The expectations of one case, whether its hidden tests are applied, the right answer if it is text, what was left out."""
+    """The expectations of one case, the right answer where it is text, and what was left out.
 
+    ``tested`` says that tests can judge the case, ``hidden`` that its hidden ones are applied.
+    """
+
+    tested: bool = False
     expect: dict[str, Any] = field(default_factory=dict[str, Any])
     hidden: bool = False
     answer: str | None = None
@@ -31,30 +36,40 @@ class Checks:
 
 def checks_of(tier: Tier, instance: Instance, config: LastlightConfig) -> Checks:
     """Return how the case is judged. One that nothing else can judge is judged by the agent's exit status alone."""
-    checks = Checks()
-    if not config.as_shipped:
+    checks = Checks(tested=_is_tested(tier, instance))
+    if checks.tested and not config.as_shipped:
         _add_tests(checks, tier, instance, config)
+    if expects_github(instance):
+        tables, refused = assertions_of(instance)
+        checks.refused += refused
+        if tables:
+            checks.expect["http_calls"] = {"github": tables}
+    if not config.as_shipped:
         _add_markers(checks, instance, config)
-        checks.refused += _foreign_keys(instance)
-    if not checks.expect:
+    checks.refused += _foreign_keys(instance)
+    if not checks.expect or (checks.tested and "tests" not in checks.expect):
         checks.expect["exit_code"] = 0
     return checks
 
 
+def _is_tested(tier: Tier, instance: Instance) -> bool:
+    """Tell whether tests can judge the case: hidden ones, named ones, or those of the repository that must be green."""
+    hidden = any(True for _ in tier.below("tests", instance.instance_id))
+    named = instance.fail_to_pass or instance.pass_to_pass
+    return bool(hidden or named or instance.expect_markers.get("fix_gate") == "green")
+
+
 def _add_tests(checks: Checks, tier: Tier, instance: Instance, config: LastlightConfig) -> None:
     """Have the tests run: named ones where the instance names some, else all that the repository shows."""
-    hidden = any(True for _ in tier.below("tests", instance.instance_id))
     wanted = {"fail_to_pass": instance.fail_to_pass, "pass_to_pass": instance.pass_to_pass}
     names = {key: value for key, value in wanted.items() if value}
-    if not (hidden or names or instance.expect_markers.get("fix_gate") == "green"):
-        return
     argv = _test_command(tier, instance, config.node)
     if argv is None:
         why = "its package.json has no test script that starts `node --test`, so no report of its tests can be read"
         checks.refused.append(Unsupported(f"{instance.instance_id}: tests", why))
         return
     checks.expect["tests"] = {"argv": argv, "format": "tap", "timeout_seconds": TEST_SECONDS, **names}
-    checks.hidden = hidden
+    checks.hidden = any(True for _ in tier.below("tests", instance.instance_id))
 
 
 def _test_command(tier: Tier, instance: Instance, node: str) -> list[str] | None:
@@ -79,7 +94,7 @@ def _add_markers(checks: Checks, instance: Instance, config: LastlightConfig) ->
         checks.refused.append(Unsupported(name, "its tests judge what the agent did, whatever it says of it"))
     elif markers and config.markers:
         checks.expect["text_regex"] = marker_patterns(markers)
-        checks.answer = marker_answer(markers)
+        checks.answer = None if "http_calls" in checks.expect else marker_answer(markers)
     elif markers:
         why = "marker lines are a custom of that harness's own agents; --set markers=true asks for them and checks them"
         checks.refused.append(Unsupported(name, why))

@@ -40,7 +40,7 @@ class Issue(BaseModel, extra="ignore"):
     user: str = "reporter"
 
 
-class ChangedFile(BaseModel, extra="ignore"):
+class ChangedFile(BaseModel, extra="allow"):
     """One file of a pull request; ``patch`` holds the hunks without a header."""
 
     filename: str
@@ -88,6 +88,13 @@ class PullRequestState(BaseModel, extra="ignore"):
     ci_jobs: list[Job] = []
 
 
+class Expectations(BaseModel, extra="allow"):
+    """What must have happened on GitHub; keys that are not listed here are kept as they are."""
+
+    labels_added: list[str] = []
+    pr_opened: bool | dict[str, Any] | None = None
+
+
 class Instance(BaseModel, extra="allow"):
     """One case of a tier. Keys that are not listed here are kept, so that they can be named as not taken over."""
 
@@ -103,7 +110,7 @@ class Instance(BaseModel, extra="allow"):
     pass_to_pass: Names = Field(default=[], alias="PASS_TO_PASS")
     patch: str | None = None
     triage_gold: dict[str, str] = {}
-    expect_github: dict[str, Any] = {}
+    expect_github: Expectations = Expectations()
     expect_markers: dict[str, str | list[str]] = {}
 
 

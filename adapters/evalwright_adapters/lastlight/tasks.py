@@ -9,9 +9,37 @@ from evalwright_adapters.lastlight.instances import Instance, Issue, PullRequest
 __all__ = ["diff_of", "task_of"]
 
 
-def task_of(instance: Instance) -> str:
-    """Return the problem and all that the instance says about issue, pull request and checks; no expectation."""
-    return "\n\n".join(part for part in _parts(instance) if part.strip()) + "\n"
+GITHUB = (
+    "GitHub's REST API is at $GITHUB_API_URL and its GraphQL API at $GITHUB_GRAPHQL_URL; the token is in $GITHUB_TOKEN. "
+    "What you do there counts."
+)
+WORKFLOWS = {
+    "issue-triage": (
+        "Triage the issue. Add the label of its category: bug, enhancement or question. Unless it is a question, add the label "
+        "of its state as well: ready-for-agent, ready-for-human or needs-info; for the last, ask in a comment for what is "
+        "missing."
+    ),
+    "answer": (
+        "Answer the question of the issue, and add the label question to it. If the working directory holds a prompt for that "
+        "in .lastlight/workflows/prompts, follow the prompt instead."
+    ),
+    "build": "Change the files in the working directory. Then open a pull request with the change into the default branch.",
+    "dependabot-ci-fix": (
+        "Find out why the checks of this dependency update fail. Where the update is the cause, mend the files in the working "
+        "directory."
+    ),
+    "dependabot-pr-merge": (
+        "Decide on this dependency update. Rate its impact: low, medium or high. Enable auto-merge where it is medium at most; "
+        "otherwise do not merge, say why in a comment, and add the label requires-human."
+    ),
+}
+"""What the harness's own prompts ask of their agents, in short."""
+
+
+def task_of(instance: Instance, workflow: str, *, github: bool) -> str:
+    """Return what to do and all that the instance says about issue, pull request and checks; no expectation."""
+    parts = [*_parts(instance), WORKFLOWS.get(workflow, ""), GITHUB if github else ""]
+    return "\n\n".join(part for part in parts if part.strip()) + "\n"
 
 
 def diff_of(instance: Instance) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any
 from evalwright.interfaces import Imported, ImportedCase, ImportedFile, ImportedSuite
 from evalwright_adapters.lastlight.checks import Checks, checks_of
 from evalwright_adapters.lastlight.config import LastlightConfig
+from evalwright_adapters.lastlight.github import seed_of
 from evalwright_adapters.lastlight.instances import Instance, Tier
 from evalwright_adapters.lastlight.markers import marker_instructions, verdicts
 from evalwright_adapters.lastlight.predictions import read_predictions
@@ -45,21 +46,28 @@ def _document(tier: Tier, config: LastlightConfig, checks: list[Checks]) -> dict
         "name": f"lastlight-{tier.name}",
         "cases": "cases.jsonl",
         "runner": runner,
-        "scorers": [{"use": name} for name in _scorers(checks)],
+        **({"services": {"github": "github"}} if any("http_calls" in each.expect for each in checks) else {}),
+        "scorers": list(_scorers(checks)),
         "acknowledged_unsandboxed_runner": True,
         "meta": {**about, "as_shipped": config.as_shipped, **note},
     }
 
 
-def _scorers(checks: list[Checks]) -> Iterator[str]:
-    readers = {"tests": "tests", "text_regex": "regex", "exit_code": "exit-code"}
+def _scorers(checks: list[Checks]) -> Iterator[dict[str, Any]]:
+    """Yield the scorers that some case needs. Calls do not decide where tests do: a patch alone must be able to pass."""
+    readers = {"tests": "tests", "text_regex": "regex", "http_calls": "http-calls", "exit_code": "exit-code"}
     used = {key for each in checks for key in each.expect}
-    return (scorer for key, scorer in readers.items() if key in used)
+    advisory = any(each.tested for each in checks if "http_calls" in each.expect)
+    for key, scorer in readers.items():
+        if key in used:
+            yield {"use": scorer, **({"required": False} if key == "http_calls" and advisory else {})}
 
 
 def _case(tier: Tier, instance: Instance, checks: Checks, patch: str | None) -> Iterator[Imported]:
     name = instance.instance_id
-    task = task_of(instance)
+    workflow = instance.workflow or tier.workflow
+    github = "http_calls" in checks.expect
+    task = task_of(instance, workflow, github=github)
     if "text_regex" in checks.expect:
         task += "\n" + marker_instructions(verdicts(instance.expect_markers))
     record: dict[str, Any] = {
@@ -68,8 +76,9 @@ def _case(tier: Tier, instance: Instance, checks: Checks, patch: str | None) -> 
         "workspace": f"fixtures/{name}",
         "expect": checks.expect,
         "tags": [tier.name],
-        "meta": {"workflow": instance.workflow or tier.workflow, "repo": instance.repo},
+        "meta": {"workflow": workflow, "repo": instance.repo},
     }
+    record |= {"services": {"github": f"seeds/{name}.json"}} if github else {}
     diff = diff_of(instance)
     record |= {"diff": f"diffs/{name}.diff"} if diff else {}
     record |= {"hidden": f"hidden/{name}"} if checks.hidden else {}
@@ -79,6 +88,9 @@ def _case(tier: Tier, instance: Instance, checks: Checks, patch: str | None) -> 
         record["gold"] = {"output": checks.answer}
     yield ImportedCase(record)
     yield from _files(f"fixtures/{name}", _fixture(tier, instance))
+    if github:
+        seed = seed_of(instance, dict(tier.below("repos", name)), dict(tier.below("repos-head", name)))
+        yield from _files("seeds", {f"{name}.json": _json(seed)})
     if diff:
         yield from _files("diffs", {f"{name}.diff": diff.encode()})
     if checks.hidden:
@@ -97,7 +109,11 @@ def _fixture(tier: Tier, instance: Instance) -> Mapping[str, bytes]:
     shown = instance.issue or instance.pr
     asked = shown.model_dump() if shown else {"problem_statement": instance.problem_statement}
     file = "pull-request.json" if instance.pr and not instance.issue else "issue.json"
-    return {file: (json.dumps(asked, indent=2, ensure_ascii=False) + "\n").encode()}
+    return {file: _json(asked)}
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "replace")
 
 
 def _files(directory: str, files: Mapping[str, bytes]) -> Iterator[ImportedFile]:
