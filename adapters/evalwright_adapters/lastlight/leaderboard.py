@@ -11,14 +11,13 @@ from pydantic import BaseModel, Field
 
 from evalwright.interfaces import (
     Imported,
-    ImportedCase,
     ImportedRun,
-    ImportedSuite,
     ImportedSummary,
     ImportedTrial,
 )
 from evalwright.stats import FindingCounts, Rank, finding_ranks, micro_scores
 from evalwright_adapters.lastlight.instances import InstanceId
+from evalwright_adapters.lastlight.recorded_suite import recorded_case, recorded_suite
 from evalwright_adapters.lastlight.reviews import counts_of, review_score
 from evalwright_adapters.lastlight.source import read_bytes, validated
 from evalwright_adapters.lastlight.trials import ReadTrial
@@ -76,18 +75,9 @@ def read_leaderboard(path: Path) -> Leaderboard:
 def reference_experiment(board: Leaderboard) -> Iterator[Imported]:
     """Describe the leaderboard as an experiment: every tool is an arm with one repeat, known by its scores only."""
     name = "lastlight-" + board.path.stem
-    yield ImportedSuite(
-        {
-            "schema_version": 2,
-            "name": name,
-            "runner": {"argv": ["false"]},
-            "scorers": [{"use": "findings"}],
-            "meta": {"source": board.source, "license": "MIT", "note": "Reference scores; the suite cannot be run."},
-        }
-    )
+    yield recorded_suite(name, board.source, ["findings"])
     for case_id, url in sorted(board.urls.items()):
-        task = f"Review the pull request {url}.\n"
-        yield ImportedCase({"id": case_id, "task": task, "workspace": "fixtures/none", "meta": {"url": url}})
+        yield recorded_case(case_id, f"Review the pull request {url}.\n", meta={"url": url})
     for tool, counts in sorted(board.counts.items()):
         settings = {"harness": board.source, "tool": board.names.get(tool, tool), "judge": board.judge}
         yield ImportedRun(

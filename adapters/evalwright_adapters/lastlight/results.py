@@ -6,18 +6,18 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from evalwright.errors import UsageError
-from evalwright.interfaces import Host, Imported, ImportedCase, ImportedRun, ImportedSuite, ImportedSummary
+from evalwright.interfaces import Host, Imported, ImportedCase, ImportedRun, ImportedSummary
 from evalwright_adapters.lastlight.leaderboard import Leaderboard, placed
 from evalwright_adapters.lastlight.predictions import read_predictions
+from evalwright_adapters.lastlight.recorded_suite import recorded_case, recorded_suite
 from evalwright_adapters.lastlight.scorecard import Card, Result, read_card
 from evalwright_adapters.lastlight.source import Results
 from evalwright_adapters.lastlight.summary import summary_of
 from evalwright_adapters.lastlight.trials import ReadTrial, read_trial
 
-__all__ = ["ReadRun", "experiment_of", "suite_document"]
+__all__ = ["ReadRun", "experiment_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ def experiment_of(source: Results, leaderboard: Leaderboard | None, host: Host) 
         raise UsageError(f"{source.place} holds no result", hint="Import a scorecard with results.", file=str(source.place))
     tiers = sorted({trial.result.tier or "results" for run in runs for trial in run.trials})
     name = f"lastlight-{tiers[0]}" if len(tiers) == 1 else "lastlight"
-    yield ImportedSuite(suite_document(name, f"Last Light, results of {', '.join(tiers)}", _scorers(runs)))
+    yield recorded_suite(name, f"Last Light, results of {', '.join(tiers)}", _scorers(runs))
     yield from _cases(runs)
     experiment = f"{name}-{cards[0].run_id}" if len(cards) == 1 else f"{name}-{source.place.resolve().name}"
     for run in runs:
@@ -53,17 +53,6 @@ def experiment_of(source: Results, leaderboard: Leaderboard | None, host: Host) 
             yield from trial.refused
     yield ImportedSummary(summary_of([(run.card, run.arm, run.repeat, run.trials) for run in runs]))
     yield from placed(leaderboard, {run.arm: run.trials for run in runs if run.repeat == 1})
-
-
-def suite_document(name: str, source: str, scorers: Sequence[str]) -> dict[str, Any]:
-    """Return the ``suite.json`` of a suite of which only results are known; it cannot be run."""
-    return {
-        "schema_version": 2,
-        "name": name,
-        "runner": {"argv": ["false"]},
-        "scorers": [{"use": scorer} for scorer in scorers],
-        "meta": {"source": source, "license": "MIT", "note": "Only results were imported; the suite cannot be run."},
-    }
 
 
 def arm_name(model: str) -> str:
@@ -98,7 +87,7 @@ def _cases(runs: Sequence[ReadRun]) -> Iterator[ImportedCase]:
     known: Mapping[str, str] = {trial.result.instance_id: trial.result.tier for run in runs for trial in run.trials}
     for case_id, tier in sorted(known.items()):
         task = f"The instance {case_id} of Last Light. The results do not hold its task.\n"
-        yield ImportedCase({"id": case_id, "task": task, "workspace": "fixtures/none", "tags": [tier] if tier else []})
+        yield recorded_case(case_id, task, tags=[tier] if tier else [])
 
 
 def _run(experiment: str, run: ReadRun) -> ImportedRun:

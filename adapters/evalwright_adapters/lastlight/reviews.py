@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
@@ -38,27 +38,28 @@ def counts_of(review: Review) -> FindingCounts:
     return FindingCounts(review.posted, review.gold, review.matched)
 
 
-def review_score(counts: FindingCounts, beta: float = 1.0, gold: Iterable[Gold] = ()) -> ImportedScore:
-    """Return the score of a review: F-beta, its counts as metrics, and the gold findings that were missed.
+def review_score(counts: FindingCounts, beta: float = 1.0, trace: Trace | None = None) -> ImportedScore:
+    """Return the score of a review as the scorer ``findings`` has it: F-beta, counts as metrics, what is wrong and missed.
 
     It is advisory: the harness sets no bar that a review would have to reach.
     """
     scores = finding_scores(counts, beta=beta)
-    metrics = {
-        "posted": float(counts.posted),
-        "gold": float(counts.gold),
-        "matched": float(counts.matched),
-        "precision": scores.precision,
-        "recall": scores.recall,
-        "f_beta": scores.f_beta,
-    }
-    missed = tuple(
-        {"why": "gold finding missed", "severity": item.severity, "description": item.description}
-        for item in gold
-        if item.matched_finding is None
-    )
-    score = Score(ok=counts.matched == counts.gold, score=scores.f_beta, findings=missed, metrics=metrics)
+    metrics: dict[str, float] = {"posted": counts.posted, "gold": counts.gold, "matched": counts.matched}
+    metrics |= {"precision": scores.precision, "recall": scores.recall, "f_beta": scores.f_beta}
+    trace = trace or Trace()
+    for severity, entry in recall_by_severity(trace.gold).items():
+        metrics |= {f"gold_{severity}": entry["gold"], f"matched_{severity}": entry["matched"]}
+    score = Score(ok=counts.matched == counts.gold, score=scores.f_beta, findings=tuple(_remarks(trace)), metrics=metrics)
     return ImportedScore(scorer="findings", score=score, required=False, advisory=True)
+
+
+def _remarks(trace: Trace) -> Iterator[dict[str, str]]:
+    for posted in trace.findings:
+        if posted.matched_gold is None:
+            yield {"why": "finding without gold", "description": posted.description}
+    for gold in trace.gold:
+        if gold.matched_finding is None:
+            yield {"why": "gold finding missed", "severity": gold.severity, "description": gold.description}
 
 
 def recall_by_severity(gold: Iterable[Gold]) -> dict[str, dict[str, Any]]:

@@ -49,6 +49,7 @@ class Posted(BaseModel, extra="ignore"):
 
     description: str = ""
     file: str | None = None
+    matched_gold: int | None = Field(default=None, alias="matchedGold")
 
 
 class Trace(BaseModel, extra="ignore"):

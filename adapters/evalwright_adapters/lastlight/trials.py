@@ -88,8 +88,7 @@ def _scores(result: Result) -> Iterator[ImportedScore]:
     if result.behavioral is not None:
         yield ImportedScore(scorer="behavioral", score=_behavioral(result.behavioral))
     if result.review is not None:
-        gold = result.review.trace.gold if result.review.trace else []
-        yield review_score(counts_of(result.review), result.review.beta, gold)
+        yield review_score(counts_of(result.review), result.review.beta, result.review.trace)
     if not result.workflow_succeeded and result.error is None:
         yield ImportedScore(scorer="workflow", score=Score.failed({"why": "the agent's workflow did not end well"}))
 
