@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tests.conftest import Project
 
 ELSEWHERE = {"audit", "doctor", "import", "new", "worker"}
+TRIAGE = Path(__file__).parents[1] / "data" / "lastlight" / "results" / "triage" / "2026-06-29_160025-74bc10e"
 WORDS: dict[str, list[str]] = {
     "init": ["init", "--force"],
     "validate": ["validate", "demo"],
@@ -34,6 +35,7 @@ WORDS: dict[str, list[str]] = {
     "explain": ["explain", "r", "a"],
     "verify": ["verify", "r"],
     "replay": ["replay", "--failed", "r", "--run-id", "again"],
+    "export": ["export", "junit", "r"],
     "jobs": ["jobs", "list"],
     "suite": ["suite", "add", "new", "--runner-argv", "true"],
     "case": [
@@ -59,6 +61,7 @@ MORE = [
     ["run", "demo", "--run-id", "r"],
     ["run", "--resume", "r"],
     ["jobs", "get", "r"],
+    ["import", "lastlight", str(TRIAGE), "--out", "triaged"],
     ["jobs", "prune"],
     ["plugins", "check"],
     ["report", "r", "--failures", "--limit", "1"],

@@ -81,7 +81,7 @@ class Session(BaseModel, extra="ignore"):
 
 
 class Result(BaseModel, extra="ignore"):
-    """One instance under one model. Times are in milliseconds, cost in US dollars."""
+    """One instance under one model. Times are in milliseconds, cost in US dollars; ``raw`` is all that the card says of it."""
 
     instance_id: InstanceId
     model: str
@@ -101,6 +101,7 @@ class Result(BaseModel, extra="ignore"):
     pass_to_pass: list[Any] = Field(default=[], alias="passToPass")
     review: Review | None = None
     sessions: list[Session] = []
+    raw: dict[str, Any] = {}
 
     @property
     def measured(self) -> bool:
@@ -111,13 +112,16 @@ class Result(BaseModel, extra="ignore"):
 class _Meta(BaseModel, extra="ignore"):
     run_id: str = Field(default="", alias="runId")
     generated: str = Field(default="", alias="generatedAt")
-    git_sha: str = Field(default="", alias="gitSha")
     tiers: list[str] = []
 
 
 class _Scorecard(BaseModel, extra="ignore"):
     results: list[Result]
     meta: _Meta = _Meta()
+
+
+class _RawScorecard(BaseModel, extra="ignore"):
+    results: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,19 +131,22 @@ class Card:
     directory: Path
     run_id: str
     created: str
-    commit: str
     results: Sequence[Result]
 
 
 def read_card(path: Path) -> Card:
     """Return a scorecard. Raises ``UsageError`` that names the file and the wrong key."""
-    card = validated(_Scorecard, read_bytes(path), path)
-    tiers = card.meta.tiers
-    only = tiers[0] if len(tiers) == 1 else ""
-    results = [result if result.tier else result.model_copy(update={"tier": only}) for result in card.results]
+    content = read_bytes(path)
+    card = validated(_Scorecard, content, path)
+    raw = validated(_RawScorecard, content, path)
+    only = card.meta.tiers[0] if len(card.meta.tiers) == 1 else ""
+    results = [
+        result.model_copy(update={"tier": result.tier or only, "raw": said})
+        for result, said in zip(card.results, raw.results, strict=True)
+    ]
     run_id = card.meta.run_id or path.parent.name
     created = _moment(card.meta.generated) or _moment(run_id) or "1970-01-01T00:00:00Z"
-    return Card(directory=path.parent, run_id=run_id, created=created, commit=card.meta.git_sha, results=results)
+    return Card(directory=path.parent, run_id=run_id, created=created, results=results)
 
 
 def _moment(text: str) -> str | None:

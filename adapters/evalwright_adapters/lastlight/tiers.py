@@ -40,6 +40,8 @@ def _document(tier: Tier, config: LastlightConfig, checks: list[Checks]) -> dict
     if any(True for _ in tier.below("context")):
         runner["files"] = ["context"]
     note = {} if config.argv else {"runner": PLACEHOLDER}
+    if any(path.startswith(("tests/", "repos/")) and path.endswith(".test.ts") for path in tier.files):
+        note["needs"] = "Node.js 22.6 or newer, for tests in TypeScript"
     about = {"source": f"Last Light, tier {tier.name}", "license": "MIT", "description": tier.description}
     return {
         "schema_version": 2,

@@ -50,7 +50,7 @@ def read_trial(card: Card, result: Result, patch: str | None, host: Host) -> Rea
         diff=diff if diff is not None else (patch or "").encode(),
         usage=_usage(result, told, read.refused),
         duration=result.duration_ms / 1000 if result.measured and result.duration_ms is not None else None,
-        artifacts={**artifacts, **_review_files(result.review)},
+        artifacts={"result.json": _json(result.raw), **artifacts, **_review_files(result.review)},
     )
     return read
 
@@ -121,10 +121,13 @@ def _review_files(review: Review | None) -> dict[str, bytes]:
         return {}
     trace = review.trace
     paired: dict[str, Any] = trace.model_dump(include={"judge_model", "findings", "gold"})
-    files = {"judge/review.json": json.dumps(paired, indent=1, ensure_ascii=False)}
     replies = {"judge/extract.txt": trace.raw_extract, "judge/match.txt": trace.raw_match}
-    files |= {name: reply for name, reply in replies.items() if reply is not None}
-    return {name: text.encode("utf-8", "replace") for name, text in files.items()}
+    kept = {name: reply.encode("utf-8", "replace") for name, reply in replies.items() if reply is not None}
+    return {"judge/review.json": _json(paired), **kept}
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "replace")
 
 
 def _usage(result: Result, told: Transcript, refused: list[Unsupported]) -> Usage | None:

@@ -43,6 +43,8 @@ WITHOUT_CHECKS = [
     "fix__infra-dependent-e2e",
     "fix__upstream-broken-base-red",
 ]
+PASSIVE = ("fix__reproducible-api-removal", "weak")
+"""Its tests decide; that a label is absent holds for an agent that does nothing."""
 
 
 def node_with_types() -> str | None:
@@ -95,7 +97,7 @@ def audited(project: Project, source: Path, *options: str) -> tuple[int, Any]:
 
 
 def problems(data: Any) -> list[tuple[str, str]]:
-    return [(problem["case"], problem["kind"]) for problem in data["problems"]]
+    return sorted((problem["case"], problem["kind"]) for problem in data["problems"])
 
 
 @pytest.mark.parametrize("name", ["code-fix", "fix", "triage", "dependency-merge", "repo-config"])
@@ -183,14 +185,14 @@ def test_audit_names_the_five_fix_cases_without_checks(project: Project, tmp_pat
     gold = predictions(tmp_path / "gold.jsonl", **{"fix__reproducible-api-removal": FIXED})
     code, data = audited(project, DATA / "tiers" / "fix.json", f"gold={gold}")
     assert code == 6
-    assert sorted(problems(data)) == [(name, "noop-passes") for name in WITHOUT_CHECKS]
+    assert problems(data) == sorted([*((name, "noop-passes") for name in WITHOUT_CHECKS), PASSIVE])
     assert (data["noop"]["pass"], data["gold"]["pass"]) == (5, 1)
 
 
 def test_markers_make_the_five_cases_tell(project: Project, tmp_path: Path, node: str) -> None:
     gold = predictions(tmp_path / "gold.jsonl", **{"fix__reproducible-api-removal": FIXED})
     code, data = audited(project, DATA / "tiers" / "fix.json", f"gold={gold}", "markers=true")
-    assert (code, data["problems"]) == (0, [])
+    assert (code, problems(data)) == (0, [PASSIVE])
     assert (data["noop"]["pass"], data["gold"]["pass"]) == (0, 6)
 
 
