@@ -284,6 +284,20 @@ class TestLastlightImporter(ImporterContract):
         return path
 
 
+class TestLastlightResults(ImporterContract):
+    records = 8
+
+    def make(self, host: Host) -> LastlightImporter:
+        return LastlightImporter(LastlightConfig(), host)
+
+    def write_source(self, place: Path) -> Path:
+        directory = place / "2026-08-22_184650-00cc469"
+        directory.mkdir(exist_ok=True)
+        card = LASTLIGHT / "band" / directory.name / "scorecard.json"
+        (directory / "scorecard.json").write_bytes(card.read_bytes())
+        return directory / "scorecard.json"
+
+
 class TestJUnitExporter(ExporterContract):
     def make(self, host: Host) -> JUnitExporter:
         return JUnitExporter(None, host)
