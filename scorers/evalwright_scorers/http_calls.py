@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -93,7 +93,13 @@ class HttpCalls(Scorer[HttpCallsConfig]):
 
     def applies(self, expect: Mapping[str, Any]) -> bool:
         """Tell whether anything is asserted."""
-        return bool(self._assertions(expect))
+        return bool(self.services(expect))
+
+    def services(self, expect: Mapping[str, Any]) -> Collection[str]:
+        """Return the names of the services that are asserted on."""
+        given = expected(expect, "http_calls", self.config)
+        held = given.root if isinstance(given, ByService) else given
+        return list(held) if is_object(held) else []
 
     def score(self, trial: ScoredTrial, context: ScoreContext) -> Score:
         """List what does not hold, service by service. Raises ``TrialError`` for a service that the trial did not have."""

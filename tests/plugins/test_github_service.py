@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from evalwright.interfaces import Deadline, Host, RunningService
 from evalwright.testing import FakeHost, ServiceContract
+from evalwright_plugins.services.github import begin, contents
 from evalwright_plugins.services.github.plugin import GithubConfig, GithubService
 from evalwright_plugins.services.github.seed import GithubSeed
 
@@ -121,6 +122,11 @@ class TestGithubService(ServiceContract):
     def use(self, running: RunningService) -> None:
         hub = Hub(running)
         assert hub.call("POST", f"{REPO}/issues/101/labels", ["bug"]).status_code == 200
+        hub.http.close()
+
+    def miss(self, running: RunningService) -> None:
+        hub = Hub(running)
+        assert hub.call("GET", f"{REPO}/milestones").status_code == 404
         hub.http.close()
 
 
@@ -405,6 +411,18 @@ def test_large_change_has_no_patch(hub: Hub) -> None:
     hub.call("PUT", f"{REPO}/contents/big", {"message": "m", "content": text, "branch": "feature"})
     (big,) = [file for file in hub.get(f"{REPO}/pulls/504/files") if file["filename"] == "big"]
     assert (big["additions"], "patch" in big) == (50_000, False)
+
+
+def test_what_an_agent_can_make_the_service_keep_is_bounded(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert hub.done("PUT", f"{REPO}/issues/101/labels", {"labels": [f"l{number}" for number in range(101)]})[0] == 422
+    monkeypatch.setattr(contents, "MOST_COMMITS", 3)
+    monkeypatch.setattr(contents, "MOST_BRANCHES", 3)
+    monkeypatch.setattr(begin, "MAX_TEXT_BYTES", 20)
+    write = [hub.done("PUT", f"{REPO}/contents/f{number}", {"message": "m", "content": "eA=="})[0] for number in range(2)]
+    sha = hub.get(f"{REPO}/git/ref/heads/main")["object"]["sha"]
+    made = [hub.done("POST", f"{REPO}/git/refs", {"ref": f"refs/heads/b{number}", "sha": sha})[0] for number in range(2)]
+    assert (write, made) == ([201, 403], [201, 403])
+    assert hub.state["branches"]["b0"]["f0"] == {"sha": "c1b0730e0133447badcfd47fd144e254807b06e1"}
 
 
 @pytest.mark.parametrize(

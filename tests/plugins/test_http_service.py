@@ -90,6 +90,11 @@ class TestHttpService(ServiceContract):
         assert client.call("POST", "/tasks", {"title": "third"})[0] == 201
         client.http.close()
 
+    def miss(self, running: RunningService) -> None:
+        client = Client(running)
+        assert client.call("GET", "/nowhere")[0] == 404
+        client.http.close()
+
 
 def test_collection_is_listed_filtered_and_read(opened: Open) -> None:
     client = opened()
@@ -229,9 +234,8 @@ def test_flood_is_bounded_and_counted(opened: Open, monkeypatch: pytest.MonkeyPa
 
 def test_requests_that_are_too_large_together_are_bounded(opened: Open) -> None:
     client = opened()
-    statuses = [client.call("POST", "/tasks", {"x": "y" * 1_000_000})[0] for _ in range(40)]
-    assert statuses == [201] * statuses.count(201) + [429] * statuses.count(429)
-    assert 20 < statuses.count(201) < 36
+    statuses = [client.call("POST", "/tasks", {"x": "y" * 1_000_000})[0] for _ in range(10)]
+    assert statuses == [201] * 8 + [429] * 2
 
 
 def test_connections_are_bounded_and_end_with_the_service(opened: Open) -> None:

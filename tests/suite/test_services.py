@@ -101,3 +101,19 @@ def test_seed_that_the_agent_would_see_is_refused(project: Project) -> None:
     (directory / "fixtures" / "w" / "seed.json").write_text('{"open": 1}')
     (record,) = records_of(directory)
     assert "lie inside one another" in record["message"]
+
+
+@pytest.mark.parametrize(
+    ("assertions", "said"),
+    [
+        ({"dsk": {"calls": [{"method": "GET"}]}}, 'http-calls: the suite has no service "dsk"'),
+        ({"desk": {"labels_add": ["x"]}}, "labels_add"),
+        ({"desk": 7}, "expect.http_calls.desk"),
+        ([], "expect.http_calls"),
+    ],
+)
+def test_wrong_assertion_on_a_service_is_refused_before_anything_runs(project: Project, assertions: Any, said: str) -> None:
+    record = case(expect={"http_calls": assertions})
+    files = {"desk.py": SERVICE}
+    directory = project.suite(cases=[record], services=DESK, files=files, scorers=[{"use": "http-calls"}])
+    assert any(said in record["message"] for record in records_of(directory))

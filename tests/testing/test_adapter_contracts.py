@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import socket
@@ -221,6 +222,9 @@ class Listener:
         self.env: Mapping[str, str] = swaps.get("env", {"SERVICE_PORT": str(self.port)})
         self.listed: list[Mapping[str, Any]] = swaps.get("listed", [])
         self.stays = swaps.get("stays", False)
+        self.accepted: list[socket.socket] = []
+        self.mark: Mapping[str, Any] = swaps.get("mark", {"unknown": True})
+        self.note: Callable[[Mapping[str, Any]], None] = swaps.get("note", self.listed.append)
 
     def calls(self) -> Sequence[Mapping[str, Any]]:
         return self.listed
@@ -247,7 +251,8 @@ class ListeningService(Service[None]):
 
     def close(self, deadline: Deadline) -> None:
         for listener in self.opened:
-            listener.socket.close()
+            for connection in (listener.socket, *listener.accepted):
+                connection.close()
 
 
 def serving(make: Callable[[], Listener]) -> type[ServiceContract]:
@@ -256,7 +261,10 @@ def serving(make: Callable[[], Listener]) -> type[ServiceContract]:
             return ListeningService(host, make)
 
         def use(self, running: Any) -> None:
-            running.listed.append({"method": "GET"})
+            running.note({"method": "GET"})
+
+        def miss(self, running: Any) -> None:
+            running.note({"method": "GET", "path": "/x"} | running.mark)
 
     return Made
 
@@ -283,6 +291,29 @@ def on_one_port() -> Callable[[], Listener]:
     return make
 
 
+class Forgetful(Listener):
+    """Writes its list anew for each call, and takes a while."""
+
+    def __init__(self) -> None:
+        super().__init__(note=self.write)
+
+    def write(self, call: Mapping[str, Any]) -> None:
+        known = [*self.listed, call]
+        threading.Event().wait(0.02)
+        self.listed = known
+
+
+class Faithful(Listener):
+    """Keeps every connection that was made to it."""
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self.socket.setblocking(False)
+            while True:
+                self.accepted.append(self.socket.accept()[0])
+        super().close()
+
+
 SERVICES: list[tuple[str, Callable[[], Listener]]] = [
     ("test_port_of_loopback_listens_until_closed", lambda: Listener(stays=True)),
     ("test_environment_is_text", lambda: Listener(env={})),
@@ -290,6 +321,9 @@ SERVICES: list[tuple[str, Callable[[], Listener]]] = [
     ("test_calls_and_state_are_json", lambda: Listener(listed=[{"method": "before the trial"}])),
     ("test_calls_are_remembered_and_apart", one_for_all()),
     ("test_eight_services_at_once", on_one_port()),
+    ("test_eight_clients_at_once_lose_no_call", Forgetful),
+    ("test_unknown_route_is_marked", lambda: Listener(mark={})),
+    ("test_close_ends_open_connections", Faithful),
 ]
 
 

@@ -173,6 +173,14 @@ def test_unknown_route_is_a_warning_that_names_it(project: Project) -> None:
     ]
 
 
+def test_warning_holds_nothing_that_a_terminal_would_act_on(project: Project) -> None:
+    suite(project, 'curl -sS "$SERVICE_URL/%1b%5b2J" > /dev/null')
+    said = run(project).envelope["warnings"]
+    assert [warning["message"] for warning in said if warning["code"] == "W_SERVICE_UNKNOWN_ROUTE"] == [
+        "a: the service desk has no route for GET /\\x1b[2J"
+    ]
+
+
 def test_secrets_of_the_suite_are_not_in_a_service_s_record(project: Project) -> None:
     directory = suite(project, 'curl -sS "$SERVICE_URL/tasks" -d "{\\"title\\": \\"$HUSH\\"}" > /dev/null')
     document = json.loads((directory / "suite.json").read_text())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
@@ -74,6 +74,10 @@ class Scorer(Plugin[C]):
     def applies(self, expect: Mapping[str, Any]) -> bool:
         """Tell from the scorer's own expectations whether it will record a score; known before anything runs."""
         return True
+
+    def services(self, expect: Mapping[str, Any]) -> Collection[str]:
+        """Name the services that these expectations are about; one that the suite lacks is refused before anything runs."""
+        return ()
 
     @abstractmethod
     def score(self, trial: ScoredTrial, context: ScoreContext) -> Score:

@@ -142,6 +142,9 @@ class CaseChecker:
         for entry, scorer in self.scorers:
             if entry.id in case.expect and entry.id not in self.owners:
                 self._by_id(case, entry, scorer)
+            for name in scorer.services(own_expectations(entry, scorer, case.expect)):
+                if why := self.seeds.objection(name):
+                    self._add(case.line, f"{entry.id}: {why[0]}", "expect", why[1])
         if self.native and self.complete and not any(self._decides(case, entry, scorer) for entry, scorer in self.scorers):
             self._add(case.line, f"case {case.id}: no scorer of this suite can judge it", "expect", "add an expectation")
 

@@ -33,15 +33,20 @@ class SeedChecker:
         """Yield ``{message, key, hint}`` of everything that is wrong; without ``files`` the seeds are not opened."""
         for name, path in seeds.items():
             key = f"services.{name}"
-            if name not in self._models:
-                near = difflib.get_close_matches(name, self._models, 1)
-                known = f"known services: {', '.join(self._models) or 'none'}"
-                hint = f"did you mean {near[0]}?" if near else known
-                yield {"message": f'{key}: the suite has no service "{name}"', "key": key, "hint": hint}
+            if why := self.objection(name):
+                yield {"message": f"{key}: {why[0]}", "key": key, "hint": why[1]}
             elif files:
                 if (name, path) not in self._checked:
                     self._checked[name, path] = list(self._objections(name, path))
                 yield from ({"message": f"{key}: {why}", "key": key} for why in self._checked[name, path])
+
+    def objection(self, name: str) -> tuple[str, str] | None:
+        """Return what is wrong with a service's name, and the cure; ``None`` for one that the suite has."""
+        if name in self._models:
+            return None
+        near = difflib.get_close_matches(name, self._models, 1)
+        hint = f"did you mean {near[0]}?" if near else f"known services: {', '.join(self._models) or 'none'}"
+        return f'the suite has no service "{name}"', hint
 
     def _objections(self, name: str, path: str) -> Iterator[str]:
         if why := path_objection(self._directory, path, "file"):

@@ -68,7 +68,7 @@ class RunnerContract(Contract[Runner[Any]]):
         (trial.exchange / "task.txt").write_text(task, encoding="utf-8", newline="")
         (trial.exchange / "case.json").write_text(json.dumps({"id": "case", "task": task}), encoding="utf-8")
         sandbox = FakeSandbox()
-        none = TrialServices({}, warn=lambda *_: None, fail=lambda *_, **__: None)
+        none = TrialServices({}, warn=_ignore, fail=_ignore)
         context = AgentContext(_spec(task, timeout), trial, sandbox, Redactor(), beat, files=None, keep=_drop, services=none)
         try:
             yield context
@@ -175,6 +175,10 @@ def _spec(task: str, timeout: float) -> TrialSpec:
 
 def _drop(name: str, data: bytes) -> None:  # the core's words
     """Take an artifact that nobody will look at."""
+
+
+def _ignore(*_: Any, **__: Any) -> None:
+    """Take a complaint that nobody will hear."""
 
 
 def _view(task: str) -> TrialView:

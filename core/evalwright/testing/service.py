@@ -35,6 +35,9 @@ class ServiceContract(Contract[Service[Any]]):
     def use(self, running: RunningService) -> None:
         """Make one call that changes the state; by default the checks that need a call are left out."""
 
+    def miss(self, running: RunningService) -> None:
+        """Make one call that fits no route; by default the check of unknown routes is left out."""
+
     @contextlib.contextmanager
     def running(self, service: Service[Any], place: Path) -> Generator[RunningService]:
         """Give a running service; it is closed after the block."""
@@ -97,6 +100,43 @@ class ServiceContract(Contract[Service[Any]]):
                     return running.port, _listens(running.port)
 
             assert all(listens for _, listens in in_threads(port))
+
+    @since("1.0")
+    def test_eight_clients_at_once_lose_no_call(self, tmp_path: Path) -> None:
+        """An agent calls from several programs at once."""
+        if type(self).use is ServiceContract.use:
+            return
+        with self.made() as service, self.running(service, tmp_path) as running:
+            in_threads(lambda _: self.use(running))
+            assert len(running.calls()) == 8, f"8 calls were made at once, {len(running.calls())} are listed"
+
+    @since("1.0")
+    def test_unknown_route_is_marked(self, tmp_path: Path) -> None:
+        """A call that fits no route is listed as unknown, with method and path for the warning."""
+        if type(self).miss is ServiceContract.miss:
+            return
+        with self.made() as service, self.running(service, tmp_path) as running:
+            self.miss(running)
+            (call,) = running.calls()
+            assert call.get("unknown") is True, f"the call is not marked as unknown: {dict(call)!r}"
+            assert call.get("method"), "an unknown call has no method"
+            assert call.get("path"), "an unknown call has no path"
+
+    @since("1.0")
+    def test_close_ends_open_connections(self, tmp_path: Path) -> None:
+        """Nobody can speak to the service any more, on a connection from before either."""
+        with self.made() as service, self.running(service, tmp_path) as running:
+            with socket.create_connection(("127.0.0.1", running.port), SECONDS) as connection:
+                assert soon(lambda: _listens(running.port), 0.5)
+                running.close()
+                connection.settimeout(1)
+                try:
+                    left = connection.recv(1)
+                except ConnectionError:
+                    left = b""
+                except TimeoutError:
+                    left = b"still open"
+            assert not left, "a connection outlives close()"
 
 
 def _listens(port: int) -> bool:

@@ -19,7 +19,7 @@ from evalwright.worker.environment import expand_prefixes
 __all__ = ["TrialServices"]
 
 OPEN_SECONDS = 60.0
-END_SECONDS = 10.0
+END_SECONDS = 20.0
 SHOWN_ROUTES = 5
 SHOWN_CHARACTERS = 200
 LOOPBACK = "127.0.0.1"
@@ -68,7 +68,7 @@ class TrialServices:
 
     def end(self, redactor: Redactor) -> None:
         """Keep what every service has recorded, and close them; one that is gone already is the trial's failure."""
-        for name, running in self._running.items():
+        for name, running in list(self._running.items()):
             try:
                 self.records[name] = _taken(running, redactor)
             except Exception as error:
@@ -121,24 +121,30 @@ class TrialServices:
 
 
 def _taken(running: RunningService, redactor: Redactor) -> ServiceRecord:
-    """Return the record of a service. Raises ``TimeoutError`` for one that does not answer, and as :func:`_record`."""
-    taken: list[ServiceRecord] = []
-    within(END_SECONDS, lambda _: taken.append(_record(running, redactor)))
-    return taken[0]
+    """Return the record of a service.
+
+    Raises ``TimeoutError`` for one that does not answer, ``OSError`` for one that is gone, ``TypeError`` or ``ValueError``
+    for a record that is no JSON.
+    """
+    told: list[Any] = []
+    within(END_SECONDS, lambda _: told.extend(_told(running)))
+    plain = json.dumps(told, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace")
+    calls, state = redactor.json(json.loads(plain))
+    dropped = calls.pop()["dropped"] if calls and set(calls[-1]) == {"dropped"} else 0
+    return ServiceRecord(calls=tuple(calls), state=state, dropped=dropped)
 
 
 def _end(running: RunningService) -> None:
     within(END_SECONDS, lambda _: running.close())
 
 
-def _record(running: RunningService, redactor: Redactor) -> ServiceRecord:
-    """Return the record of a service as it can be stored. Raises what says that the service is gone, or its record no JSON."""
+def _told(running: RunningService) -> tuple[Any, Any]:
+    """Return calls and state of a service that still listens."""
     socket.create_connection((LOOPBACK, running.port), END_SECONDS / 2).close()
-    told = [[dict(call) for call in running.calls()], dict(running.state())]
-    calls, state = redactor.json(json.loads(json.dumps(told, allow_nan=False)))
-    dropped = calls.pop()["dropped"] if calls and set(calls[-1]) == {"dropped"} else 0
-    return ServiceRecord(calls=tuple(calls), state=state, dropped=dropped)
+    return [dict(call) for call in running.calls()], dict(running.state())
 
 
 def _route(call: Mapping[str, Any]) -> str:
-    return f"{call.get('method')} {call.get('path')}"[:SHOWN_CHARACTERS]
+    """Return method and path of a call, with escapes for characters that a terminal would act on."""
+    text = f"{call.get('method')} {call.get('path')}"[:SHOWN_CHARACTERS]
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

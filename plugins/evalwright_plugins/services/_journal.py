@@ -11,7 +11,7 @@ from evalwright_plugins.services._messages import Answer, Call
 __all__ = ["Journal"]
 
 MAX_CALLS = 10_000
-MAX_BYTES = 32 << 20
+MAX_BYTES = 8 << 20
 FULL = Answer(429, {"message": f"this service answers {MAX_CALLS} calls and {MAX_BYTES >> 20} MiB of requests in a trial"})
 
 

@@ -11,11 +11,13 @@ from evalwright_plugins.services._routing import Router
 from evalwright_plugins.services.github.render import Renderer
 from evalwright_plugins.services.github.world import Issue, Pull, Repository, World
 
-__all__ = ["ROUTER", "Context", "Handler", "invalid", "not_found", "refuse", "route"]
+__all__ = ["MOST_COMMITS", "ROUTER", "Context", "Handler", "invalid", "not_found", "refuse", "route"]
 
 DOCUMENTATION = "https://docs.github.com/rest"
 MAX_PER_PAGE = 100
 MAX_TEXT = 65536
+MOST_BRANCHES = 100
+MOST_COMMITS = 500
 T = TypeVar("T")
 Handler = Callable[..., Answer]
 ROUTER: Router[Handler] = Router()

@@ -8,9 +8,11 @@ from dataclasses import asdict
 from typing import Any
 
 from evalwright_plugins.services.github.seed import CheckSeed, GithubSeed, IssueSeed, LabelSeed, PullSeed, RepositorySeed
-from evalwright_plugins.services.github.world import Check, Comment, Issue, Label, Pull, Repository, Review, World
+from evalwright_plugins.services.github.world import Check, Comment, Issue, Label, Pull, Repository, Review, World, blob_sha
 
 __all__ = ["begin", "shown"]
+
+MAX_TEXT_BYTES = 16 << 20
 
 
 def begin(seed: GithubSeed) -> World:
@@ -89,11 +91,20 @@ def _shown(repository: Repository) -> dict[str, Any]:
         "labels": [label.name for label in repository.labels.values()],
         "issues": {str(issue.number): _item(issue) for issue in repository.issues.values() if not issue.pull},
         "pulls": {str(issue.number): _item(issue) for issue in repository.pulls},
-        "branches": {
-            branch: {path: data.decode("utf-8", "replace") for path, data in repository.files(branch).items()}
-            for branch in repository.branches
-        },
+        "branches": _branches(repository),
     }
+
+
+def _branches(repository: Repository) -> dict[str, dict[str, Any]]:
+    """Return the files of each branch as text; once that is a lot, the others as their ids, since branches share them."""
+    shown: dict[str, dict[str, Any]] = {}
+    left = MAX_TEXT_BYTES
+    for branch in repository.branches:
+        files = shown[branch] = dict[str, Any]()
+        for path, data in repository.files(branch).items():
+            left -= len(data)
+            files[path] = data.decode("utf-8", "replace") if left >= 0 else {"sha": blob_sha(data)}
+    return shown
 
 
 def _item(issue: Issue) -> dict[str, Any]:

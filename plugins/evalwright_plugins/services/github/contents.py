@@ -6,7 +6,7 @@ import base64
 import binascii
 
 from evalwright_plugins.services._messages import Answer
-from evalwright_plugins.services.github._base import Context, invalid, not_found, refuse, route
+from evalwright_plugins.services.github._base import MOST_BRANCHES, MOST_COMMITS, Context, invalid, not_found, refuse, route
 from evalwright_plugins.services.github.world import Files, Repository, blob_sha
 
 __all__ = ["REPO"]
@@ -113,6 +113,8 @@ def _make_ref(ctx: Context, owner: str, repo: str) -> Answer:
         refuse(422, "Reference already exists")
     if sha not in repository.commits:
         refuse(422, "Object does not exist")
+    if len(repository.branches) >= MOST_BRANCHES:
+        refuse(403, f"this service takes {MOST_BRANCHES} branches of a repository")
     repository.branches[branch] = sha
     ctx.world.tell("branch_created", repository, branch=branch)
     return Answer(201, ctx.render.ref(repository, branch))
@@ -170,6 +172,8 @@ def _commit(ctx: Context, owner: str, repo: str, ref: str) -> Answer:
 
 
 def _committed(ctx: Context, repository: Repository, branch: str, message: str, files: Files, path: str, status: int) -> Answer:
+    if len(repository.commits) >= MOST_COMMITS:
+        refuse(403, f"this service takes {MOST_COMMITS} commits of a repository")
     commit = ctx.world.commit(repository, branch, message, files, parents=[repository.branches[branch]])
     ctx.world.tell("committed", repository, branch=branch, path=path, message=message)
     content = _entry(path, files) if path in files else None

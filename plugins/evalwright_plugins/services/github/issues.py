@@ -14,6 +14,7 @@ __all__ = ["set_labels", "set_state"]
 
 REPO = "/repos/{owner}/{repo}"
 ISSUE = REPO + "/issues/{number}"
+MOST_LABELS = 100
 REASONS = ("completed", "not_planned", "reopened", "duplicate")
 QUALIFIER = re.compile(r'(-?)(\w+):(?:"([^"]*)"|(\S+))')
 
@@ -235,6 +236,8 @@ def _search(ctx: Context) -> Answer:
 
 def set_labels(ctx: Context, repository: Repository, issue: Issue, names: Sequence[str]) -> None:
     """Give an issue exactly these labels, and note what was added and what was removed."""
+    if len(names) > MOST_LABELS:
+        invalid("Issue", "labels", "custom", f"an issue has at most {MOST_LABELS} labels")
     wanted = list(dict.fromkeys(ctx.world.label(repository, name).name for name in names))
     for name in wanted:
         if name not in issue.labels:
