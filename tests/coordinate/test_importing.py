@@ -22,6 +22,7 @@ from evalwright.interfaces import (
     Unsupported,
 )
 from evalwright.model import Score, Usage
+from evalwright.redaction import Redactor
 from evalwright.report import project, verify_run
 from evalwright.rundir import Layout, read_object
 
@@ -123,6 +124,24 @@ def test_notes_may_come_at_any_time(layout: Layout) -> None:
     answer = write(layout, *items, ImportedSummary({"extra": 1}))
     assert [item["what"] for item in answer["unsupported"]] == ["x", "y"]
     assert answer["summary"] == {"cases": 2, "runs": 1, "trials": 1, "passed": 1, "extra": 1}
+
+
+def test_a_secret_of_this_environment_is_kept_nowhere(layout: Layout) -> None:
+    secret = "sk-test-123456"
+    wrong = ImportedScore(scorer="exact", score=Score.failed({"why": f"said {secret}"}))
+    told = trial(
+        "a",
+        wrong,
+        output=f"my key is {secret}",
+        diff=f"+{secret}\n".encode(),
+        error=f"401 for {secret}",
+        artifacts={"log.txt": f"\xff {secret}".encode("latin-1")},
+    )
+    items = iter([SUITE, *CASES, run(), told])
+    write_import(items, out=None, layout=layout, provenance={}, redactor=Redactor([secret]))
+    files = [path for path in layout.evals.rglob("*") if path.is_file()]
+    assert len(files) > 15
+    assert [path for path in files if secret.encode() in path.read_bytes()] == []
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,15 @@ def _directory(directory: Path) -> Source:
         return Results(directory, tuple(cards))
     if (directory / LEADERBOARD).is_file():
         return LeaderboardFile(directory / LEADERBOARD)
-    raise SourceMissing(f"{directory} holds neither a tier nor results", hint=HINT)
+    near = sorted(path.name for path in directory.iterdir() if _is_near(path))[:10]
+    hint = f"Name one of {', '.join(near)} in it." if near else HINT
+    raise SourceMissing(f"{directory} holds neither a tier nor results", hint=hint)
+
+
+def _is_near(path: Path) -> bool:
+    """Tell whether something below a directory looks like a source."""
+    patterns = ("instances.json", "scorecard.json", "*/scorecard.json")
+    return path.suffix == ".json" or (path.is_dir() and any(True for pattern in patterns for _ in path.glob(pattern)))
 
 
 def _walk(directory: Path) -> Iterator[Path]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from evalwright.interfaces import Imported, ImportedCase, ImportedFile, ImportedSuite
+from evalwright.interfaces import Imported, ImportedCase, ImportedFile, ImportedSuite, ImportedSummary
 from evalwright_adapters.lastlight.checks import Checks, checks_of
 from evalwright_adapters.lastlight.config import LastlightConfig
 from evalwright_adapters.lastlight.github import seed_of
@@ -18,6 +18,7 @@ from evalwright_adapters.lastlight.tasks import diff_of, task_of
 
 __all__ = ["suite_of_tier"]
 
+TYPESCRIPT = "Node.js 22.6 or newer, for tests in TypeScript"
 PLACEHOLDER = "The runner is a placeholder that changes nothing: put your agent's argv there, or import with --set argv=..."
 
 
@@ -26,6 +27,8 @@ def suite_of_tier(tier: Tier, config: LastlightConfig, license_text: bytes | Non
     golds = read_predictions(Path(config.gold)) if config.gold else {}
     checked = [(instance, checks_of(tier, instance, config)) for instance in tier.instances]
     yield ImportedSuite(_document(tier, config, [checks for _, checks in checked]))
+    if _is_typed(tier) and not config.as_shipped:
+        yield ImportedSummary({"needs": [TYPESCRIPT]})
     if license_text is not None:
         yield ImportedFile(PurePosixPath("LICENSE"), license_text)
     for path, content in tier.below("context"):
@@ -40,8 +43,7 @@ def _document(tier: Tier, config: LastlightConfig, checks: list[Checks]) -> dict
     if any(True for _ in tier.below("context")):
         runner["files"] = ["context"]
     note = {} if config.argv else {"runner": PLACEHOLDER}
-    if any(path.startswith(("tests/", "repos/")) and path.endswith(".test.ts") for path in tier.files):
-        note["needs"] = "Node.js 22.6 or newer, for tests in TypeScript"
+    note |= {"needs": TYPESCRIPT} if _is_typed(tier) else {}
     about = {"source": f"Last Light, tier {tier.name}", "license": "MIT", "description": tier.description}
     return {
         "schema_version": 2,
@@ -53,6 +55,11 @@ def _document(tier: Tier, config: LastlightConfig, checks: list[Checks]) -> dict
         "acknowledged_unsandboxed_runner": True,
         "meta": {**about, "as_shipped": config.as_shipped, **note},
     }
+
+
+def _is_typed(tier: Tier) -> bool:
+    """Tell whether some test is written in TypeScript."""
+    return any(path.startswith(("tests/", "repos/")) and path.endswith(".test.ts") for path in tier.files)
 
 
 def _scorers(checks: list[Checks]) -> Iterator[dict[str, Any]]:

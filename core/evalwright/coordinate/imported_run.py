@@ -28,7 +28,13 @@ class ImportedRunWriter:
     """Writes one run into a directory that has its suite snapshot already; :meth:`finish` seals it."""
 
     def __init__(
-        self, place: RunDirectory, experiment: str, run: ImportedRun, described: Description, provenance: Mapping[str, Any]
+        self,
+        place: RunDirectory,
+        experiment: str,
+        run: ImportedRun,
+        described: Description,
+        provenance: Mapping[str, Any],
+        redactor: Redactor,
     ) -> None:
         self.run_id = place.path.name
         self.arm = run.arm
@@ -43,6 +49,7 @@ class ImportedRunWriter:
         self._waiting: list[ImportedTrial] = []
         self._experiment = experiment
         self._provenance = provenance
+        self._redactor = redactor
         self._document = described.document
 
     def add(self, trial: ImportedTrial) -> None:
@@ -105,22 +112,24 @@ class ImportedRunWriter:
     def _bundle(self, trial: ImportedTrial) -> Record:
         """Write the evidence of one trial and return its TRIAL_FINISHED."""
         case_id, case = trial.case_id, self._cases[trial.case_id]
-        records = [finite(score_record(s.scorer, s.score, required=s.required, advisory=s.advisory)) for s in trial.scores]
+        hide = self._redactor
+        given = [score_record(s.scorer, s.score, required=s.required, advisory=s.advisory) for s in trial.scores]
+        records = [hide.json(finite(record)) for record in given]
         status = fold_status(records, broken=trial.error is not None)
         fault = None if status != "error" else trial.fault if trial.error is not None else "harness"
         bundle = BundleWriter(self.run.case(case_id))
         bundle.write_document("input.json", case)
         bundle.write_text("task.txt", case["task"])
-        bundle.write_text("output.txt", trial.output)
-        bundle.write_document("runner.json", _runner(trial, status))
+        bundle.write_text("output.txt", hide.text(trial.output))
+        bundle.write_document("runner.json", hide.json(_runner(trial, status)))
         for name in ("before", "after"):
             bundle.write_document(f"workspace-{name}.json", NOTHING)
         bundle.write_document("workspace-diff.json", {"changed_paths": []})
-        bundle.write_bytes("workspace.diff", trial.diff)
+        bundle.write_bytes("workspace.diff", hide.bytes(trial.diff))
         for record in records:
             bundle.write_document(f"scorers/{record['scorer']}.json", record)
         for name, content in sorted(trial.artifacts.items()):
-            bundle.write_bytes(name, content)
+            bundle.write_bytes(name, hide.bytes(content))
         score = {"case_id": case_id, "status": status, "ok": status == "pass", "scores": records}
         bundle.write_document("score.json", score | ({"fault": fault} if fault else {}))
         facts: Record = {"attempt": 1, "status": status, "fault": fault}
@@ -129,7 +138,7 @@ class ImportedRunWriter:
         self.statuses.append(status)
         usage = trial.usage.as_json() if trial.usage else None
         outcome = {"seal": bundle.digests["bundle.json"], "usage": usage, "duration_ms": _milliseconds(trial.duration)}
-        return {"case": case_id, **facts, **outcome, "error": _error(trial)}
+        return {"case": case_id, **facts, **outcome, "error": hide.json(_error(trial))}
 
 
 def _runner(trial: ImportedTrial, status: str) -> Record:

@@ -14,6 +14,7 @@ from evalwright.coordinate.finalise import publish
 from evalwright.coordinate.imported_run import ImportedRunWriter
 from evalwright.errors import PluginInvalid, RunConflict, UsageError
 from evalwright.interfaces import Imported, ImportedCase, ImportedFile, ImportedRun, ImportedSuite, ImportedTrial
+from evalwright.redaction import Redactor
 from evalwright.rundir import Layout, RunDirectory, check_id, disk_errors
 from evalwright.suite import Description, describe, place_aside, settle
 from evalwright.workspace import copy_tree, remove_tree
@@ -21,14 +22,22 @@ from evalwright.workspace import copy_tree, remove_tree
 __all__ = ["write_import"]
 
 Record = dict[str, Any]
+NO_SECRETS = Redactor()
 
 
-def write_import(items: Iterator[Imported], *, out: str | None, layout: Layout, provenance: Mapping[str, Any]) -> Record:
+def write_import(
+    items: Iterator[Imported],
+    *,
+    out: str | None,
+    layout: Layout,
+    provenance: Mapping[str, Any],
+    redactor: Redactor = NO_SECRETS,
+) -> Record:
     """Write a suite or an experiment and return the answer's ``{out, suite, case_count, unsupported[], summary{}}``.
 
     For runs, ``out`` is the experiment's id, and ``{experiment, runs[]}`` come with the answer. ``provenance`` goes into each
-    run's record. Raises ``RunConflict`` when the place is taken, ``PluginInvalid`` for a description that makes no sense, and
-    whatever the importer raises; then nothing is left behind.
+    run's record; ``redactor`` takes secrets out of what trials bring. Raises ``RunConflict`` when the place is taken,
+    ``PluginInvalid`` for a description that makes no sense, and whatever the importer raises; then nothing is left behind.
     """
     target = Path(out) if out else None
     with place_aside(target, layout.suites) as suite:
@@ -39,7 +48,7 @@ def write_import(items: Iterator[Imported], *, out: str | None, layout: Layout, 
             layout.runs.mkdir(parents=True, exist_ok=True)
             aside = Path(tempfile.mkdtemp(dir=layout.runs, prefix=".new-"))
         try:
-            return _Experiment(described, suite, aside, out, layout, provenance).write(items)
+            return _Experiment(described, suite, aside, out, layout, provenance, redactor).write(items)
         finally:
             remove_tree(aside, inside=layout.runs)
 
@@ -55,6 +64,7 @@ class _Experiment:
         out: str | None,
         layout: Layout,
         provenance: Mapping[str, Any],
+        redactor: Redactor,
     ) -> None:
         first = described.run
         assert first is not None
@@ -62,6 +72,7 @@ class _Experiment:
         self.described = described
         self.layout = layout
         self.provenance = provenance
+        self.redactor = redactor
         self.runs: list[ImportedRunWriter] = []
         self.suite = suite
         self.aside = aside
@@ -91,7 +102,7 @@ class _Experiment:
         with disk_errors(place.path):
             place.cases.mkdir(parents=True, mode=0o700)
             copy_tree(self.suite, place.snapshot)
-        self.runs.append(ImportedRunWriter(place, self.id, run, self.described, self.provenance))
+        self.runs.append(ImportedRunWriter(place, self.id, run, self.described, self.provenance, self.redactor))
 
     def _take(self, item: Imported) -> None:
         if isinstance(item, ImportedRun):
@@ -134,7 +145,7 @@ class _Experiment:
             "suite": {key: first.identity[key] for key in keys},
             "arms": arms,
             "primary": self.described.document.get("primary"),
-            "plugin_lock": digest_json(dict(self.provenance)),
+            "plugin_lock": digest_json(self.provenance.get("plugins", [])),
         }
 
     def _answer(self) -> Record:

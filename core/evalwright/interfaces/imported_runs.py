@@ -64,6 +64,6 @@ class ImportedTrial:
 
 @dataclass(frozen=True, slots=True)
 class ImportedSummary:
-    """Figures of the whole import for its answer; they must be JSON."""
+    """Figures of the whole import for its answer; they must be JSON. People are shown ``needs``, a list of texts."""
 
     values: Mapping[str, Any]

@@ -270,6 +270,18 @@ def test_what_is_nothing_of_this_format_is_refused(describe: Describe, tmp_path:
     assert caught.value.hint
 
 
+def test_directory_of_sources_names_what_it_holds(describe: Describe) -> None:
+    for place, inside in ((DATA / "tiers", "fix.json"), (DATA / "results", "pr-review")):
+        with pytest.raises(SourceMissing) as caught:
+            describe(place)
+        assert inside in caught.value.hint
+
+
+def test_need_of_a_newer_node_is_said(bring: Import) -> None:
+    needs = {name: bring(DATA / "tiers" / f"{name}.json")["summary"].get("needs") for name in ("code-fix", "fix")}
+    assert needs == {"code-fix": ["Node.js 22.6 or newer, for tests in TypeScript"], "fix": None}
+
+
 @pytest.mark.parametrize("place", [None, "absent", "empty"])
 def test_missing_source_is_said_to_be_missing(describe: Describe, tmp_path: Path, place: str | None) -> None:
     (tmp_path / "empty").mkdir()

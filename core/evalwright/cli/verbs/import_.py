@@ -11,6 +11,7 @@ from evalwright.cli.envelope import Reply
 from evalwright.cli.project import open_project, table_of
 from evalwright.coordinate import provenance_of, write_import
 from evalwright.errors import SourceMissing
+from evalwright.redaction import Redactor, credential_values
 from evalwright.registry import PluginHost, Registry
 
 __all__ = ["answer"]
@@ -26,7 +27,9 @@ def answer(session: Session) -> Reply:
     if source is not None and not source.exists():
         raise SourceMissing(f"{source} does not exist", hint="give the path of what to import")
     provenance = provenance_of(session.argv, [registry.load("importer", options.foreign_format)])
-    written = write_import(importer.read(source), out=options.out, layout=layout, provenance=provenance)
+    redactor = Redactor(credential_values(session.environment))
+    items = importer.read(source)
+    written = write_import(items, out=options.out, layout=layout, provenance=provenance, redactor=redactor)
     data = {"format": options.foreign_format, **written}
     return _runs(data) if "runs" in data else _suite(data, layout.suites)
 
@@ -35,6 +38,7 @@ def _suite(data: Mapping[str, Any], suites: Path) -> Reply:
     out = Path(data["out"])
     name = out.name if out.parent == suites else str(out if out.is_absolute() else f"./{out}")
     lines = [f"{data['out']}: {data['case_count']} cases from {data['format']}", *_left_out(data)]
+    lines += [f"  needs: {need}" for need in data["summary"].get("needs", ())]
     lines.append(f"Check it:  evalwright audit {name}")
     reply = Reply(data=data, text="\n".join(lines) + "\n")
     return reply.then(f"evalwright audit {name} --json", "find out whether the suite can tell")
