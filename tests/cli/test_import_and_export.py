@@ -47,6 +47,13 @@ def test_imported_experiment_is_read_by_its_own_name(here: Call) -> None:
     assert (code, "several.anthropic" in refused["errors"][0]["hint"]) == (1, True)
 
 
+def test_people_are_told_what_was_imported(project: Project) -> None:
+    text = project.call("import", "lastlight", str(TRIAGE), "--out", "mine", "--format", "text").stdout
+    assert text.startswith("mine: 1 trial in 1 run from lastlight · 1 passed\n  mine.anthropic-claude-haiku-4-5.1\n")
+    text = project.call("import", "lastlight", str(DATA / "tiers" / "code-fix.json"), "--format", "text").stdout
+    assert "  needs: Node.js 22.6 or newer, for tests in TypeScript\nCheck it:  evalwright audit lastlight-code-fix" in text
+
+
 def test_finished_import_has_nothing_to_resume(here: Call) -> None:
     _, answer = here("import", "lastlight", str(TRIAGE))
     code, resumed = here("run", "--resume", answer["data"]["runs"][0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,19 +14,21 @@ from evalwright_adapters.lastlight.github import assertions_of, expects_github
 from evalwright_adapters.lastlight.instances import Instance, Tier
 from evalwright_adapters.lastlight.markers import marker_answer, marker_patterns, verdicts
 
-__all__ = ["TEST_SECONDS", "Checks", "checks_of"]
+__all__ = ["CALLS", "TEST_SECONDS", "Checks", "checks_of", "without_asides"]
 
 TEST_SECONDS = 60
+CALLS = "http_calls"
 REPORT = ("--test-reporter=tap", "--test-reporter-destination=$EVALWRIGHT_REPORT_FILE")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Checks:
     """The expectations of one case, the right answer where it is text, and what was left out.
 
     ``tested`` says that tests can judge the case, ``hidden`` that its hidden ones are applied.
     """
 
+    name: str
     tested: bool = False
     expect: dict[str, Any] = field(default_factory=dict[str, Any])
     hidden: bool = False
@@ -36,20 +38,34 @@ class Checks:
 
 def checks_of(tier: Tier, instance: Instance, config: LastlightConfig) -> Checks:
     """Return how the case is judged. One that nothing else can judge is judged by the agent's exit status alone."""
-    checks = Checks(tested=_is_tested(tier, instance))
+    checks = Checks(name=instance.instance_id, tested=_is_tested(tier, instance))
     if checks.tested and not config.as_shipped:
         _add_tests(checks, tier, instance, config)
     if expects_github(instance):
         tables, refused = assertions_of(instance)
         checks.refused += refused
         if tables:
-            checks.expect["http_calls"] = {"github": tables}
+            checks.expect[CALLS] = {"github": tables}
+    elif instance.expect_github.model_fields_set or instance.triage_gold:
+        checks.refused.append(Unsupported(f"{instance.instance_id}: expect_github", "the instance names no repository"))
     if not config.as_shipped:
         _add_markers(checks, instance, config)
     checks.refused += _foreign_keys(instance)
     if not checks.expect or (checks.tested and "tests" not in checks.expect):
         checks.expect["exit_code"] = 0
     return checks
+
+
+def without_asides(checks: Sequence[Checks]) -> None:
+    """Where calls decide some case of a suite, leave them out of those that tests decide: a scorer is required or it is not."""
+    calls = [each for each in checks if CALLS in each.expect]
+    if all(each.tested for each in calls):
+        return
+    for each in calls:
+        if each.tested:
+            del each.expect[CALLS]
+            why = "its tests decide, and in a suite in which calls decide other cases they would decide this one too"
+            each.refused.append(Unsupported(f"{each.name}: expect_github", why))
 
 
 def _is_tested(tier: Tier, instance: Instance) -> bool:
@@ -94,7 +110,7 @@ def _add_markers(checks: Checks, instance: Instance, config: LastlightConfig) ->
         checks.refused.append(Unsupported(name, "its tests judge what the agent did, whatever it says of it"))
     elif markers and config.markers:
         checks.expect["text_regex"] = marker_patterns(markers)
-        checks.answer = None if "http_calls" in checks.expect else marker_answer(markers)
+        checks.answer = None if CALLS in checks.expect else marker_answer(markers)
     elif markers:
         why = "marker lines are a custom of that harness's own agents; --set markers=true asks for them and checks them"
         checks.refused.append(Unsupported(name, why))

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from evalwright.interfaces import Imported, ImportedCase, ImportedFile, ImportedSuite, ImportedSummary
-from evalwright_adapters.lastlight.checks import Checks, checks_of
+from evalwright_adapters.lastlight.checks import CALLS, Checks, checks_of, without_asides
 from evalwright_adapters.lastlight.config import LastlightConfig
 from evalwright_adapters.lastlight.github import seed_of
 from evalwright_adapters.lastlight.instances import Instance, Tier
@@ -26,6 +26,7 @@ def suite_of_tier(tier: Tier, config: LastlightConfig, license_text: bytes | Non
     """Describe the suite with one case per instance."""
     golds = read_predictions(Path(config.gold)) if config.gold else {}
     checked = [(instance, checks_of(tier, instance, config)) for instance in tier.instances]
+    without_asides([checks for _, checks in checked])
     yield ImportedSuite(_document(tier, config, [checks for _, checks in checked]))
     if _is_typed(tier) and not config.as_shipped:
         yield ImportedSummary({"needs": [TYPESCRIPT]})
@@ -50,7 +51,7 @@ def _document(tier: Tier, config: LastlightConfig, checks: list[Checks]) -> dict
         "name": f"lastlight-{tier.name}",
         "cases": "cases.jsonl",
         "runner": runner,
-        **({"services": {"github": "github"}} if any("http_calls" in each.expect for each in checks) else {}),
+        **({"services": {"github": "github"}} if any(CALLS in each.expect for each in checks) else {}),
         "scorers": list(_scorers(checks)),
         "acknowledged_unsandboxed_runner": True,
         "meta": {**about, "as_shipped": config.as_shipped, **note},
@@ -64,18 +65,18 @@ def _is_typed(tier: Tier) -> bool:
 
 def _scorers(checks: list[Checks]) -> Iterator[dict[str, Any]]:
     """Yield the scorers that some case needs. Calls do not decide where tests do: a patch alone must be able to pass."""
-    readers = {"tests": "tests", "text_regex": "regex", "http_calls": "http-calls", "exit_code": "exit-code"}
+    readers = {"tests": "tests", "text_regex": "regex", CALLS: "http-calls", "exit_code": "exit-code"}
     used = {key for each in checks for key in each.expect}
-    advisory = any(each.tested for each in checks if "http_calls" in each.expect)
+    advisory = any(each.tested for each in checks if CALLS in each.expect)
     for key, scorer in readers.items():
         if key in used:
-            yield {"use": scorer, **({"required": False} if key == "http_calls" and advisory else {})}
+            yield {"use": scorer, **({"required": False} if key == CALLS and advisory else {})}
 
 
 def _case(tier: Tier, instance: Instance, checks: Checks, patch: str | None) -> Iterator[Imported]:
     name = instance.instance_id
     workflow = instance.workflow or tier.workflow
-    github = "http_calls" in checks.expect
+    github = CALLS in checks.expect
     task = task_of(instance, workflow, github=github)
     if "text_regex" in checks.expect:
         task += "\n" + marker_instructions(verdicts(instance.expect_markers))

@@ -127,3 +127,28 @@ def test_unknown_expectation_of_github_is_listed(describe: Describe, tier: Calla
     (directory / "instances.json").write_text(json.dumps(instances))
     refused = [item.what for item in describe(directory) if isinstance(item, Unsupported)]
     assert refused == ["triage__bug-no-repro-needs-info: expect_github.stars_given"]
+
+
+def test_calls_decide_in_a_suite_of_both_kinds_and_the_tested_case_leaves_them_out(
+    describe: Describe, tier: Callable[[str], Path]
+) -> None:
+    directory = tier("code-fix")
+    instances = json.loads((directory / "instances.json").read_text())
+    triage = json.loads((tier("triage") / "instances.json").read_text())
+    (directory / "instances.json").write_text(json.dumps([*instances, *triage]))
+    items = describe(directory)
+    assert isinstance(items[0], ImportedSuite)
+    assert {"use": "http-calls"} in items[0].document["scorers"]
+    expectations = {item.record["id"]: set(item.record["expect"]) for item in items if isinstance(item, ImportedCase)}
+    assert expectations["codefix__date-range-off-by-one"] == {"tests"}
+    assert expectations["triage__pure-question"] == {"http_calls"}
+    assert [item.what for item in items if isinstance(item, Unsupported)] == ["codefix__date-range-off-by-one: expect_github"]
+
+
+def test_expectation_without_a_repository_is_listed(describe: Describe, tier: Callable[[str], Path]) -> None:
+    directory = tier("triage")
+    instances = json.loads((directory / "instances.json").read_text())
+    del instances[0]["repo"]
+    (directory / "instances.json").write_text(json.dumps(instances))
+    refused = [item.what for item in describe(directory) if isinstance(item, Unsupported)]
+    assert refused == ["triage__bug-with-repro-ready: expect_github"]

@@ -46,11 +46,16 @@ def _suite(data: Mapping[str, Any], suites: Path) -> Reply:
 
 def _runs(data: Mapping[str, Any]) -> Reply:
     summary = data["summary"]
-    lines = [f"{data['experiment']}: {summary['trials']} trials in {summary['runs']} runs from {data['format']}"]
+    counts = f"{_count(summary['trials'], 'trial')} in {_count(summary['runs'], 'run')} from {data['format']}"
+    lines = [f"{data['experiment']}: {counts} · {summary['passed']} passed"]
     lines += [f"  {run}" for run in data["runs"]]
     lines += [*_left_out(data), f"Read one:  evalwright report {data['runs'][0]}"]
     reply = Reply(data=data, text="\n".join(lines) + "\n")
     return reply.then(f"evalwright report {data['runs'][0]} --format json", "see its verdicts")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _left_out(data: Mapping[str, Any]) -> list[str]:
