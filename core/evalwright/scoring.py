@@ -13,7 +13,7 @@ from evalwright.interfaces import ScoreContext, Scorer
 from evalwright.model import BUILTIN_SCORERS, Score, ScoredTrial, ScorerEntry
 from evalwright.suite.expect import own_expectations
 
-__all__ = ["apply_scorers", "fold_status", "is_pure", "mean_score"]
+__all__ = ["apply_scorers", "fold_status", "is_pure", "mean_score", "score_record"]
 
 TRANSIENT = (JudgeUnavailable, SandboxLost)
 Record = dict[str, Any]
@@ -46,7 +46,7 @@ def apply_scorers(
             elif scorer.applies(own):
                 records.append(_record(entry, scorer, Score.broken("the stored score is missing"), trial.native))
         elif scorer.applies(own):
-            score = _checked(_score(entry, scorer, replace(trial, expect=own), context))
+            score = _score(entry, scorer, replace(trial, expect=own), context)
             record = _record(entry, scorer, score, trial.native)
             asked = spent(entry)
             records.append(record | ({"judge": asked} if asked else {}))
@@ -67,6 +67,28 @@ def fold_status(records: Sequence[Mapping[str, Any]], *, broken: bool) -> str:
 def mean_score(records: Sequence[Mapping[str, Any]]) -> float:
     """Return the mean of all scores of a trial, 0.0 without one; reports sort failures by it."""
     return float(sum(record["score"] for record in records)) / max(len(records), 1)
+
+
+def score_record(name: str, score: Score, *, required: bool = True, advisory: bool = False) -> Record:
+    """Return a score as it is stored; one that is none becomes an error record that says why."""
+    score = _checked(score)
+    record: Record = {
+        "scorer": name,
+        "ok": score.ok,
+        "score": float(score.score),
+        "label": score.label or ("pass" if score.ok else "fail"),
+        "findings": [dict(finding) for finding in score.findings],
+        "required": required and not advisory,
+    }
+    if advisory:
+        record["advisory"] = True
+    if score.metrics:
+        record["metrics"] = dict(score.metrics)
+    if score.error:
+        record |= {"ok": False, "score": 0.0, "label": "error", "error": True, "error_code": CASE_FAILED}
+    if score.transient:
+        record["transient"] = True
+    return record
 
 
 def is_pure(scorer: Scorer[Any]) -> bool:
@@ -102,24 +124,9 @@ def _checked(score: Score) -> Score:
 
 
 def _record(entry: ScorerEntry, scorer: Scorer[Any], score: Score, native: bool) -> Record:
-    record: Record = {
-        "scorer": entry.table.use,
-        "ok": score.ok,
-        "score": float(score.score),
-        "label": score.label or ("pass" if score.ok else "fail"),
-        "findings": [dict(finding) for finding in score.findings],
-        "required": entry.required and not scorer.advisory,
-    }
-    if scorer.advisory:
-        record["advisory"] = True
+    record = score_record(entry.table.use, score, required=entry.required, advisory=scorer.advisory)
     if entry.explicit_id and (native or entry.table.use not in BUILTIN_SCORERS):
         record["id"] = entry.id
-    if score.metrics:
-        record["metrics"] = dict(score.metrics)
-    if score.error:
-        record |= {"ok": False, "score": 0.0, "label": "error", "error": True, "error_code": CASE_FAILED}
-    if score.transient:
-        record["transient"] = True
     return record
 
 

@@ -67,7 +67,8 @@ class FindingsConfig(GoldFindings, extra="forbid", frozen=True, strict=True):
 class Findings(Scorer[FindingsConfig]):
     """Scores F-beta of the findings of one case; ``threshold`` or more passes.
 
-    Metrics: ``posted``, ``gold``, ``matched``, ``precision``, ``recall``, ``f_beta``, and gold and matched by severity.
+    Metrics: ``posted``, ``gold``, ``matched``, ``precision``, ``recall``, ``f_beta``, gold and matched by severity, and
+    ``hit.N`` for each gold finding, from which ``band`` knows what any or all repeats find.
     """
 
     api = "scorer/1.0"
@@ -149,6 +150,7 @@ def _scored(
     findings += [{"why": "gold finding missed", **each.model_dump(exclude_none=True)} for each in missed]
     metrics: dict[str, float] = {"posted": len(posted), "gold": len(gold), "matched": len(pairs)}
     metrics |= {"precision": precision, "recall": recall, "f_beta": f_beta}
+    metrics |= {f"hit.{number}": float(number in pairs.values()) for number in range(len(gold))}
     severities = Counter(each.severity for each in gold if each.severity)
     found = Counter(gold[number].severity for number in pairs.values())
     for severity, count in severities.items():

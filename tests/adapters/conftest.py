@@ -50,6 +50,8 @@ class WrittenSuite:
                 (self.root / path).write_bytes(content)
             case Unsupported():
                 self.unsupported.append(item)
+            case _:
+                raise AssertionError(f"{item!r} is no part of a suite")
 
     def judge(self, case_id: str, place: Path, *, gold: bool = False, files: dict[str, str] | None = None) -> Verdict:
         """Run the driver on the fixture, changed by the gold overlay or by ``files``."""

@@ -16,7 +16,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from evalwright.canonical import digest_json, stable_json
-from evalwright.cli.contract import CODES, GLOBAL_FLAGS, VERBS
+from evalwright.cli.codes import CODES
+from evalwright.cli.contract import GLOBAL_FLAGS, VERBS
 from evalwright.cli.schemas import DEFINITIONS, ENVELOPE, SCHEMAS
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tests.conftest import Project
 
 ELSEWHERE = {"audit", "compare", "doctor", "import", "judge", "new", "worker"}
+TRIAGE = Path(__file__).parents[1] / "data" / "lastlight" / "results" / "triage" / "2026-06-29_160025-74bc10e"
 WORDS: dict[str, list[str]] = {
     "init": ["init", "--force"],
     "validate": ["validate", "demo"],
@@ -34,6 +36,7 @@ WORDS: dict[str, list[str]] = {
     "explain": ["explain", "r", "a"],
     "verify": ["verify", "r"],
     "replay": ["replay", "--failed", "r", "--run-id", "again"],
+    "export": ["export", "junit", "r"],
     "jobs": ["jobs", "list"],
     "suite": ["suite", "add", "new", "--runner-argv", "true"],
     "case": [
@@ -60,6 +63,7 @@ MORE = [
     ["run", "demo", "--run-id", "r"],
     ["run", "--resume", "r"],
     ["jobs", "get", "r"],
+    ["import", "lastlight", str(TRIAGE), "--out", "triaged"],
     ["jobs", "prune"],
     ["plugins", "check"],
     ["report", "r", "--failures", "--limit", "1"],

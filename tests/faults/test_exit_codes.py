@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalwright.cli.contract import CODES, EXIT_CODES, VERBS
+from evalwright.cli.codes import CODES
+from evalwright.cli.contract import EXIT_CODES, VERBS
 
 if TYPE_CHECKING:
     from tests.conftest import Project

@@ -11,8 +11,10 @@ from typing import Any
 
 from evalwright.interfaces import Host
 from evalwright.model import Change, Entry, Manifest, ScoredTrial, Transcript, Usage
+from evalwright.report.junit import JUnitExporter
 from evalwright.testing import (
     DetachedQueue,
+    ExporterContract,
     FakeScoreContext,
     ImporterContract,
     QueueContract,
@@ -22,8 +24,11 @@ from evalwright.testing import (
     TranscriptContract,
 )
 from evalwright_adapters.humaneval import HumanEvalImporter
+from evalwright_adapters.lastlight import LastlightImporter
+from evalwright_adapters.lastlight.config import LastlightConfig
 from evalwright_adapters.quixbugs import QuixBugsImporter
 from evalwright_adapters.stream_json import StreamJsonParser
+from evalwright_adapters.swebench import SwebenchConfig, SwebenchExporter
 from evalwright_plugins.queues.local import LocalQueue
 from evalwright_plugins.queues.spoolctl import SpoolctlQueue
 from evalwright_plugins.runners.command import CommandConfig, CommandRunner
@@ -43,6 +48,7 @@ from evalwright_scorers.tests import Tests as HiddenTests
 from evalwright_scorers.tests import TestsConfig as HiddenTestsConfig
 from evalwright_scorers.text import Contains, ContainsConfig, Exact, ExactConfig, Regex, RegexConfig
 
+LASTLIGHT = Path(__file__).parents[1] / "data" / "lastlight"
 VERDICT = """
 if grep -q right "$EVALWRIGHT_OUTPUT_FILE"
 then echo '{"ok": true, "score": 1, "findings": []}'
@@ -266,6 +272,40 @@ class TestHiddenTests(ScorerContract):
 
     def right(self) -> ScoredTrial:
         return self.trial()
+
+
+class TestLastlightImporter(ImporterContract):
+    def make(self, host: Host) -> LastlightImporter:
+        return LastlightImporter(LastlightConfig(), host)
+
+    def write_source(self, place: Path) -> Path:
+        path = place / "code-fix.json"
+        path.write_bytes((LASTLIGHT / "tiers" / "code-fix.json").read_bytes())
+        return path
+
+
+class TestLastlightResults(ImporterContract):
+    records = 8
+
+    def make(self, host: Host) -> LastlightImporter:
+        return LastlightImporter(LastlightConfig(), host)
+
+    def write_source(self, place: Path) -> Path:
+        directory = place / "2026-08-22_184650-00cc469"
+        directory.mkdir(exist_ok=True)
+        card = LASTLIGHT / "band" / directory.name / "scorecard.json"
+        (directory / "scorecard.json").write_bytes(card.read_bytes())
+        return directory / "scorecard.json"
+
+
+class TestJUnitExporter(ExporterContract):
+    def make(self, host: Host) -> JUnitExporter:
+        return JUnitExporter(None, host)
+
+
+class TestSwebenchExporter(ExporterContract):
+    def make(self, host: Host) -> SwebenchExporter:
+        return SwebenchExporter(SwebenchConfig(), host)
 
 
 class TestQuixBugsImporter(ImporterContract):

@@ -1,10 +1,10 @@
-"""The command line as data: verbs, flags, exit codes, error codes. Literals only, so that reading it costs nothing."""
+"""The command line as data: verbs, flags, exit codes. Literals only, so that reading it costs nothing."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["CODES", "ENVIRONMENT", "EXIT_CODES", "FEATURES", "GLOBAL_FLAGS", "VERBS", "Flag", "Verb"]
+__all__ = ["ENVIRONMENT", "EXIT_CODES", "FEATURES", "GLOBAL_FLAGS", "VERBS", "Flag", "Verb"]
 
 CONTRACT_VERSION = 1
 
@@ -63,6 +63,7 @@ METRIC = Flag(
 )
 ALPHA = Flag("--alpha", "fraction", "chance of a false alarm that you accept (default: the experiment's, 0.05)", metavar="P")
 QUEUE = Flag("--queue", "text", "queue that carries the trials", metavar="NAME")
+SET = Flag("--set", "list", "an option of the format (repeatable)", metavar="KEY=VALUE")
 TTL = Flag("--reservation-ttl", "count", "seconds after which other hosts may take over a silent run", metavar="S")
 
 VERBS: dict[str, Verb] = {
@@ -236,9 +237,19 @@ VERBS: dict[str, Verb] = {
         mutates=True,
     ),
     "import": Verb(
-        "make a suite from a foreign format",
+        "make a suite, or an experiment, from a foreign format",
         ("FORMAT", "SOURCE?"),
-        (Flag("--out", "text", "directory of the new suite", metavar="PATH"),),
+        (
+            Flag("--out", "text", "directory of the new suite, or id of the new experiment", metavar="PATH"),
+            SET,
+        ),
+        (0, 1, 3, 5),
+        mutates=True,
+    ),
+    "export": Verb(
+        "write a run in a foreign format",
+        ("FORMAT", "RUN?"),
+        (RUN_DIR, Flag("--out", "text", "file or directory to write (default: named after the run)", metavar="PATH"), SET),
         (0, 1, 3, 5),
         mutates=True,
     ),
@@ -300,86 +311,6 @@ FEATURES = (
     "audit",
     "leak_test",
 )
-
-
-def _code(kind: str, exit_code: int | None, where: str, retryable: bool | None, surface: str = "envelope") -> dict[str, Any]:
-    entry: dict[str, Any] = {"class": kind, "where": where.split(), "surface": surface}
-    if exit_code is not None:
-        entry["exit"] = exit_code
-    if kind != "warning":
-        entry["retryable"] = retryable
-    return entry
-
-
-CODES: dict[str, dict[str, Any]] = {
-    "E_CASE_INVALID": _code("user-input", 1, "validate run case", False),
-    "E_SCHEMA_VIOLATION": _code("user-input", 1, "validate run", False),
-    "E_SUITE_NOT_FOUND": _code("user-input", 1, "validate run report", False),
-    "E_RUN_NOT_FOUND": _code("user-input", 1, "status report run verify explain replay", False),
-    "E_RUN_CORRUPT": _code("user-input", 1, "run report status verify", False),
-    "E_UNKNOWN_COMMAND": _code("user-input", 1, "any", False),
-    "E_UNKNOWN_FLAG": _code("user-input", 1, "any", False),
-    "E_IMPORT_SOURCE_MISSING": _code("user-input", 1, "import", False),
-    "E_CAPABILITY_MISSING": _code("safety", 2, "run plan audit", False),
-    "E_PLUGIN_NOT_FOUND": _code("user-input", 1, "validate run plugins import", False),
-    "E_PLUGIN_AMBIGUOUS": _code("tool-env", 3, "validate run plugins import", False),
-    "E_PLUGIN_BROKEN": _code("tool-env", 3, "validate run plugins import", False),
-    "E_PLUGIN_INVALID": _code("tool-env", 3, "validate run plugins import", False),
-    "E_PLUGIN_API_MISMATCH": _code("tool-env", 3, "validate run plugins import", False),
-    "E_PLUGIN_FAILED": _code("tool-env", 3, "run", False),
-    "E_SANDBOX_FAILED": _code("tool-env", 3, "run audit", None),
-    "E_SANDBOX_LOST": _code("tool-env", 3, "run audit", True, "runner_json"),
-    "E_SERVICE_FAILED": _code("tool-env", 3, "run replay", True, "runner_json"),
-    "E_SCORER_FAILED": _code("tool-env", 3, "run report", None),
-    "E_JUDGE_FAILED": _code("tool-env", 3, "run", None),
-    "E_JUDGE_UNAVAILABLE": _code("transient", 4, "run", True),
-    "E_JUDGE_UNREADABLE": _code("tool-env", 3, "run", None),
-    "E_JUDGE_REFUSED": _code("tool-env", 3, "run", None),
-    "E_STORE_FAILED": _code("tool-env", 3, "run", None),
-    "E_JOB_TRANSIENT": _code("transient", 4, "run", True),
-    "E_RUN_BUSY": _code("transient", 4, "run replay jobs", True),
-    "E_RUN_IN_FLIGHT": _code("transient", 4, "run", True),
-    "E_SPOOLCTL_UNAVAILABLE": _code("tool-env", 3, "run replay plan", False),
-    "E_SPOOLCTL_INCOMPATIBLE": _code("tool-env", 3, "run replay plan", False),
-    "E_VM_UNAVAILABLE": _code("tool-env", 3, "run replay plan", False),
-    "E_WORKER_REFUSED": _code("tool-env", 3, "run replay worker", True),
-    "E_DISK_FULL": _code("transient", 4, "run replay", True),
-    "E_COST_LIMIT": _code("transient", 4, "run", True),
-    "E_RUN_CONFLICT": _code("conflict", 5, "run init replay suite case scorer import new", False),
-    "E_INTERRUPTED": _code("interrupted", 130, "run replay", True),
-    "E_INTERNAL": _code("tool-env", 3, "any", None),
-    "E_RUNNER_FAILED": _code("tool-env", None, "run replay", None, "runner_json"),
-    "E_RUNNER_TIMEOUT": _code("tool-env", None, "run replay", None, "runner_json"),
-    "E_LIMIT": _code("tool-env", None, "run replay", None, "runner_json"),
-    "E_SCORER_CASE_FAILED": _code("tool-env", None, "run replay", None, "score_json"),
-    "W_UNSANDBOXED_RUNNER": _code("warning", None, "run replay", None),
-    "W_GOLD_REVEALED": _code("warning", None, "validate run", None),
-    "W_SELF_JUDGE": _code("warning", None, "validate run", None),
-    "W_UNSEALED": _code("warning", None, "report status verify", None),
-    "W_ARTIFACT_TAMPERED": _code("warning", None, "report status verify", None),
-    "W_REPLAY_CASE_ABSENT": _code("warning", None, "replay", None),
-    "W_NOTHING_TO_REPLAY": _code("warning", None, "replay", None),
-    "W_OUTPUT_TRUNCATED": _code("warning", None, "run", None),
-    "W_USAGE_UNKNOWN": _code("warning", None, "run", None),
-    "W_PATH_UNREADABLE": _code("warning", None, "run", None),
-    "W_SUITE_DIFFERS": _code("warning", None, "compare", None),
-    "W_PLUGIN_DRIFT": _code("warning", None, "run", None),
-    "W_PARTIAL_RUN": _code("warning", None, "run report", None),
-    "W_RESERVATION_RECLAIMED": _code("warning", None, "run", None),
-    "W_RESUME_NOTHING_PENDING": _code("warning", None, "run", None),
-    "W_LEAKED_PROCESSES": _code("warning", None, "run", None),
-    "W_STRAYS_ENDED": _code("warning", None, "run status report verify explain replay jobs", None),
-    "W_LEDGER_TAIL_REPAIRED": _code("warning", None, "run", None),
-    "W_LEDGER_UNVOUCHED": _code("warning", None, "run", None),
-    "W_TRIAL_REDONE": _code("warning", None, "run", None),
-    "W_PLUGIN_BROKEN": _code("warning", None, "any", None),
-    "W_SANDBOX_LEFT": _code("warning", None, "run", None),
-    "W_SERVICE_UNKNOWN_ROUTE": _code("warning", None, "run", None),
-    "W_SERVICE_CALLS_DROPPED": _code("warning", None, "run", None),
-    "W_SERVICE_LEFT": _code("warning", None, "run", None),
-    "W_LEAK_SEARCH_INCOMPLETE": _code("warning", None, "audit", None),
-    "W_SUITE_SHADOWED": _code("warning", None, "validate run plan audit", None),
-}
 
 ENVIRONMENT = {
     "CASE_FILE": "the case as JSON: without gold for a runner, complete for a scorer",

@@ -15,6 +15,8 @@ __all__ = ["parse", "unknown_verb"]
 
 MAX_COUNT = 10**9
 AUTHORING = frozenset({"suite", "case", "scorer"})
+DESTINATIONS = {"format": "foreign_format"}
+"""Arguments whose name a flag of every verb has."""
 SURROGATE = "\\udc"
 
 
@@ -97,6 +99,7 @@ def _add_argument(parser: argparse.ArgumentParser, arg: str) -> None:
         parser.add_argument("action", choices=arg.split("|"), metavar=arg)
     else:
         name = arg.rstrip("?").lower()
+        name = DESTINATIONS.get(name, name)
         parser.add_argument(name, nargs="?" if arg.endswith("?") else None, metavar=arg.rstrip("?"))
 
 

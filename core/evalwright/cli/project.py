@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalwright.cli.dispatch import Session
-from evalwright.errors import UsageError
-from evalwright.rundir import Layout, RunDirectory, find_run
+from evalwright.errors import RunNotFound, UsageError
+from evalwright.rundir import Layout, RunDirectory, find_run, is_experiment
 from evalwright.settings import MAX_JOBS, Settings, load_settings
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from evalwright.hooks import Observers
     from evalwright.suite import CheckedSuite
 
-__all__ = ["Project", "open_project", "selection_of"]
+__all__ = ["Project", "open_project", "selection_of", "table_of"]
 
 EXECUTION_FLAGS = ("jobs", "slots", "timeout", "sandbox", "queue", "reservation_ttl", "acknowledge_unsandboxed_runner")
 FLAGS = (*EXECUTION_FLAGS, "keep_workspace", "paranoid")
@@ -49,12 +50,23 @@ class Project:
 
         Raises ``RunNotFound`` or ``UsageError``.
         """
-        run = find_run(self.layout, run_id, run_dir)
+        run = find_run(self.layout, self._only_run(run_id), run_dir)
         if run.journal.is_file():
             from evalwright.coordinate import recover
 
             recover(run, self.session.warn)
         return run
+
+    def _only_run(self, name: str | None) -> str | None:
+        """Return the one run of an experiment of that name, else the name. Raises ``RunNotFound`` when it has several."""
+        if name is None or not is_experiment(self.layout, name) or self.layout.run(name).path.exists():
+            return name
+        from evalwright.rundir.experiment import ExperimentRecord
+
+        runs = ExperimentRecord(self.layout.experiment(name)).runs()
+        if len(runs) > 1:
+            raise RunNotFound(f"{name} is an experiment with {len(runs)} runs", hint=f"name one of them: {', '.join(runs)}")
+        return runs[0] if runs else name
 
     def observers(self, complain: Callable[[str], None]) -> Observers:
         """Return every installed observer; one that cannot be loaded is complained about and left out."""
@@ -90,3 +102,17 @@ def selection_of(options: Any) -> Selection:
     from evalwright.coordinate import Selection
 
     return Selection(cases=options.case, tags=options.tag, splits=options.split, max_cases=options.max_cases)
+
+
+def table_of(words: Sequence[str]) -> dict[str, Any]:
+    """Return the table of a plugin that ``--set KEY=VALUE`` gives: each value is JSON, or else the text itself."""
+    table: dict[str, Any] = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not (key and equals):
+            raise UsageError(f"--set {word!r} has no value", hint="write --set KEY=VALUE", key=key)
+        try:
+            table[key] = json.loads(text)
+        except ValueError:
+            table[key] = text
+    return table

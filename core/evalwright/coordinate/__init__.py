@@ -1,6 +1,8 @@
 """Plan, carry out and finish runs: the only writer of ledger and run directory."""
 
+from evalwright.coordinate.create import provenance_of
 from evalwright.coordinate.extend import Extension, resume_experiment
+from evalwright.coordinate.importing import write_import
 from evalwright.coordinate.inputs import Inputs
 from evalwright.coordinate.lease import Lease, lease_state
 from evalwright.coordinate.looks import take_look
@@ -28,6 +30,7 @@ __all__ = [
     "lease_state",
     "live_cases",
     "make_plan",
+    "provenance_of",
     "recover",
     "resume_experiment",
     "resume_run",
@@ -36,4 +39,5 @@ __all__ = [
     "select_cases",
     "state_of",
     "take_look",
+    "write_import",
 ]

@@ -17,11 +17,12 @@ from evalwright.coordinate.lease import Lease
 from evalwright.coordinate.plan import Plan
 from evalwright.coordinate.request import RunRequest
 from evalwright.errors import RunConflict, UsageError
+from evalwright.registry import Loaded
 from evalwright.report.projection import OUR_FORMAT
 from evalwright.rundir import Layout, RunDirectory, check_id, disk_errors, write_document
 from evalwright.workspace import copy_tree, remove_tree
 
-__all__ = ["create_run", "created_timestamp", "default_run_id"]
+__all__ = ["create_run", "created_timestamp", "default_run_id", "provenance_of"]
 
 
 def default_run_id(layout: Layout, suite: str) -> str:
@@ -120,19 +121,27 @@ def _record(
             "slots": settings.slots,
             "sandbox": settings.sandbox if settings.outranks_suite("sandbox") else None,
         },
-        "provenance": _provenance(request.argv, plan),
+        "provenance": provenance_of(
+            request.argv,
+            plan.plugins,
+            git=git_commit(plan.suite.directory),
+            env_names=plan.suite.agent.env_allowlist,
+        ),
     }
 
 
-def _provenance(argv: Sequence[str], plan: Plan) -> dict[str, Any]:
+def provenance_of(
+    argv: Sequence[str], plugins: Sequence[Loaded], *, git: str | None = None, env_names: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return what made a run: this program, the call, the plugins with their versions, variables by name only."""
     return {
         "tool": f"evalwright {__version__}",
         "python": platform.python_version(),
         "platform": platform.platform(),
         "argv": finite(list(argv)),
-        "plugins": [loaded.provenance() for loaded in plan.plugins],
-        "git": git_commit(plan.suite.directory),
-        "env_names": sorted(plan.suite.agent.env_allowlist),
+        "plugins": [loaded.provenance() for loaded in plugins],
+        "git": git,
+        "env_names": sorted(env_names),
     }
 
 

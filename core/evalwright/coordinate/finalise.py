@@ -9,13 +9,14 @@ from typing import Any
 
 from evalwright.canonical import digest_bytes, digest_json
 from evalwright.coordinate.engine import Engine
+from evalwright.ledger import Event, Ledger
 from evalwright.report import Projection, markdown_report, project, status_counts
 from evalwright.rundir import Layout, RunDirectory, append_summary, disk_errors, read_object, write_text
 from evalwright.rundir.bundle import is_deterministic
 from evalwright.rundir.documents import render
 from evalwright.workspace import digest_file, remove_tree
 
-__all__ = ["finalise", "manifest_of", "publish", "tidy"]
+__all__ = ["finalise", "manifest_of", "publish", "seal", "tidy"]
 
 MANIFEST_ASIDE = ".manifest.json.new"
 ARTIFACTS = {
@@ -34,20 +35,27 @@ def finalise(engine: Engine) -> Projection:
     """Write the manifest and everything that follows from it; return the run's verdicts."""
     run = engine.run
     tidy(run)
-    manifest = manifest_of(run, [case.id for case in engine.plan.cases])
+    event = seal(run, engine.ledger, [case.id for case in engine.plan.cases])
+    report = publish(run, engine.layout)
+    engine.observers.call("run_finished", event=event, status_counts=report.counts)
+    return report
+
+
+def seal(run: RunDirectory, ledger: Ledger, case_ids: list[str]) -> Event:
+    """Put the manifest in place after everything is durable and the ledger names its digest; return RUN_FINISHED."""
+    manifest = manifest_of(run, case_ids)
     content = render(manifest).encode()
     aside = run.manifest.with_name(MANIFEST_ASIDE)
     with disk_errors(aside):
         aside.write_bytes(content)
         _sync_file_system(run)
     counts = status_counts(entry["status"] for entry in manifest["cases"])
-    event = engine.emit("RUN_FINISHED", {"manifest_digest": digest_bytes(content), "status_counts": counts})
-    engine.commit()
+    with disk_errors(ledger.path):
+        event = ledger.append("RUN_FINISHED", {"manifest_digest": digest_bytes(content), "status_counts": counts})
+        ledger.commit()
     with disk_errors(run.manifest):
         os.replace(aside, run.manifest)
-    report = publish(run, engine.layout)
-    engine.observers.call("run_finished", event=event, status_counts=report.counts)
-    return report
+    return event
 
 
 def publish(run: RunDirectory, layout: Layout) -> Projection:

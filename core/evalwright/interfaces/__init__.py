@@ -14,6 +14,7 @@ from evalwright.interfaces.adapter import (
     RunView,
     Unsupported,
 )
+from evalwright.interfaces.imported_runs import ImportedRun, ImportedScore, ImportedSummary, ImportedTrial
 from evalwright.interfaces.judge import Judge, JudgeReply, JudgeRequest
 from evalwright.interfaces.local import Killable, LocalSession
 from evalwright.interfaces.output import BoundedOutput, OutputSink
@@ -43,7 +44,11 @@ __all__ = [
     "Imported",
     "ImportedCase",
     "ImportedFile",
+    "ImportedRun",
+    "ImportedScore",
     "ImportedSuite",
+    "ImportedSummary",
+    "ImportedTrial",
     "Importer",
     "Job",
     "JsonForm",

@@ -6,8 +6,9 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
+from evalwright.interfaces.imported_runs import ImportedRun, ImportedSummary, ImportedTrial
 from evalwright.interfaces.plugin import Plugin
 
 __all__ = [
@@ -55,11 +56,15 @@ class Unsupported:
     why: str
 
 
-Imported = ImportedSuite | ImportedCase | ImportedFile | Unsupported
+Imported = ImportedSuite | ImportedCase | ImportedFile | ImportedRun | ImportedTrial | ImportedSummary | Unsupported
 
 
 class Importer(Plugin[C]):
-    """Reads a foreign format. The core writes the suite that the items describe."""
+    """Reads a foreign format. The core writes what the items describe.
+
+    Without runs that is a suite. With an :class:`ImportedRun`, each followed by its trials, it is an experiment with runs over
+    that suite, whose cases all come before the first run. ``Config`` takes what the user gives with ``--set``.
+    """
 
     @abstractmethod
     def read(self, source: Path | None) -> Iterator[Imported]:
@@ -70,7 +75,11 @@ class Importer(Plugin[C]):
 
 
 class RunView(Protocol):
-    """A finished run as an exporter sees it."""
+    """A finished run as an exporter sees it.
+
+    ``report`` is what ``report --format json`` gives: ``run``, ``cases``, ``failures``, and for stored runs ``remarks`` and
+    ``arm``.
+    """
 
     run_id: str
     suite: str
@@ -82,7 +91,9 @@ class RunView(Protocol):
 
 
 class Exporter(Plugin[C]):
-    """Writes a run in a foreign format."""
+    """Writes a run in a foreign format. ``suffix`` ends the name of a target that the user leaves open (``.xml``)."""
+
+    suffix: ClassVar[str] = ""
 
     @abstractmethod
     def write(self, run: RunView, target: Path) -> None:

@@ -2,21 +2,24 @@
 
 from evalwright.report.experiment import ExperimentView, read_experiment, read_subject
 from evalwright.report.explain import explain_trial, explanation_text
-from evalwright.report.junit import junit_report
+from evalwright.report.junit import durations_of, junit_report
 from evalwright.report.markdown import markdown_report
 from evalwright.report.projection import Projection, ReportedCase, project
 from evalwright.report.text import case_lines, text_report
 from evalwright.report.totals import rates, status_counts
 from evalwright.report.trials import RunRows, Trial, rows_of
 from evalwright.report.verify import verify_run
+from evalwright.report.view import StoredRun, report_document
 
 __all__ = [
     "ExperimentView",
     "Projection",
     "ReportedCase",
     "RunRows",
+    "StoredRun",
     "Trial",
     "case_lines",
+    "durations_of",
     "explain_trial",
     "explanation_text",
     "junit_report",
@@ -25,6 +28,7 @@ __all__ = [
     "rates",
     "read_experiment",
     "read_subject",
+    "report_document",
     "rows_of",
     "status_counts",
     "text_report",

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
+from evalwright.canonical import is_object
+from evalwright.errors import RunCorrupt
+from evalwright.interfaces import Exporter, RunView
 from evalwright.report.projection import Projection, ReportedCase
 from evalwright.report.text import case_lines
 
-__all__ = ["junit_report"]
+__all__ = ["JUnitExporter", "durations_of", "junit_report"]
 
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 MAX_BODY = 8192
@@ -38,6 +44,43 @@ def junit_report(report: Projection, *, durations: Mapping[str, float], failures
         _add(suite, name, case, seconds.get(case.id, 0.0))
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+class JUnitExporter(Exporter[None]):
+    """Writes the report as JUnit XML."""
+
+    api = "exporter/1.0"
+    suffix = ".xml"
+
+    def write(self, run: RunView, target: Path) -> None:
+        """Write the document to the file ``target``."""
+        scores = {case["id"]: case["scores"] for key in ("failures", "remarks") for case in run.report.get(key, ())}
+        cases = [_case(run, case, scores.get(case["id"], [])) for case in run.report["cases"]]
+        report = Projection(run_id=run.run_id, suite=run.suite, suite_hash="", cases=cases, sealed=True)
+        target.write_text(junit_report(report, durations=durations_of(run)), encoding="utf-8", newline="")
+
+
+def durations_of(run: RunView) -> dict[str, float]:
+    """Return the seconds that each trial took, 0 where nobody knows."""
+    found: dict[str, float] = {}
+    for case in run.report["cases"]:
+        milliseconds = _runner(run, case["id"]).get("duration_ms")
+        found[case["id"]] = milliseconds / 1000 if isinstance(milliseconds, int | float) else 0.0
+    return found
+
+
+def _case(run: RunView, case: Mapping[str, Any], scores: list[Mapping[str, Any]]) -> ReportedCase:
+    error = _runner(run, case["id"]).get("error") if case["status"] == "error" else None
+    reason, fault = (str(error.get("message")), error.get("fault")) if is_object(error) else (None, None)
+    return ReportedCase(id=case["id"], status=case["status"], scores=scores, reason=reason, fault=fault)
+
+
+def _runner(run: RunView, case_id: str) -> Mapping[str, Any]:
+    try:
+        record: Any = json.loads(run.artifact(case_id, "runner.json"))
+    except (OSError, ValueError, RunCorrupt):
+        return {}
+    return record if is_object(record) else {}
 
 
 def _add(suite: ET.Element, name: str, case: ReportedCase, seconds: float) -> None:

@@ -39,14 +39,15 @@ class Trial:
         """Return what the trial is worth by a metric; ``None`` when it does not count or does not have it.
 
         ``pass_rate`` is 1 for a pass; ``score`` the mean of all scores; ``cost`` (US dollars) and ``duration`` (seconds) are
-        the agent's; a scorer's id is its score, ``ID.NAME`` one of its metrics. An agent's own fault is worth 0.
+        the agent's; a scorer's id is its score, ``ID.NAME`` one of its metrics: those of advisory scorers are there also where
+        nothing decided. An agent's own fault is worth 0.
         """
         if metric == "cost":
             return self.usage.cost if self.usage else None
         if metric == "duration":
             return None if self.duration_ms is None else self.duration_ms / 1000
         if not self.counts:
-            return None
+            return self._scored(metric) if self.status == "unscored" else None
         if metric == "pass_rate":
             return float(self.status == "pass")
         if self.status == "error":

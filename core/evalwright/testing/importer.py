@@ -9,19 +9,33 @@ from typing import Any, ClassVar
 
 import pytest
 
+from evalwright.coordinate import write_import
 from evalwright.errors import EvalwrightError, SourceMissing
-from evalwright.interfaces import Host, Imported, ImportedCase, ImportedFile, ImportedSuite, Importer, Unsupported
-from evalwright.suite import load_suite, write_imported
+from evalwright.interfaces import (
+    Host,
+    Imported,
+    ImportedCase,
+    ImportedFile,
+    ImportedRun,
+    ImportedSuite,
+    ImportedSummary,
+    ImportedTrial,
+    Importer,
+    Unsupported,
+)
+from evalwright.report import verify_run
+from evalwright.rundir import Layout
+from evalwright.suite import load_suite
 from evalwright.testing._contract import Contract, since
 from evalwright.testing._waiting import in_threads
 
 __all__ = ["ImporterContract"]
 
-KNOWN = (ImportedSuite, ImportedCase, ImportedFile, Unsupported)
+KNOWN = (ImportedSuite, ImportedCase, ImportedFile, ImportedRun, ImportedTrial, ImportedSummary, Unsupported)
 
 
 class ImporterContract(Contract[Importer[Any]]):
-    """What every importer promises: a suite that loads, and nothing dropped in silence.
+    """What every importer promises: a suite that loads, or runs that are whole, and nothing dropped in silence.
 
     Override ``make`` and ``write_source``; ``records`` is how many records of the format ``write_source`` writes.
     """
@@ -44,7 +58,7 @@ class ImporterContract(Contract[Importer[Any]]):
 
     @since("1.0")
     def test_suite_comes_first_and_once(self, tmp_path: Path) -> None:
-        """Then cases, files and what is not supported, in any order."""
+        """Then cases, files and what is not supported, in any order; runs and their trials last."""
         items = self.items(tmp_path)
         assert items, "the importer described nothing"
         assert all(isinstance(item, KNOWN) for item in items)
@@ -73,15 +87,19 @@ class ImporterContract(Contract[Importer[Any]]):
 
     @since("1.0")
     def test_written_suite_loads_with_every_case(self, tmp_path: Path) -> None:
-        """What the items describe is a valid suite that holds exactly these cases, files and all."""
+        """What the items describe is a valid suite with exactly these cases, files and all; or runs, each of them whole."""
         items = self.items(tmp_path)
-        try:
-            written = write_imported(items, tmp_path / "imported", tmp_path)
-            suite = load_suite(Path(written["out"])).suite
-        except EvalwrightError as error:
-            raise AssertionError(f"the suite that was described is not valid: {error.records()}") from error
+        layout = Layout(tmp_path / "evals", tmp_path / "evals" / "runs")
         described = {item.record["id"]: item.record["task"] for item in items if isinstance(item, ImportedCase)}
-        assert {case.id: case.task for case in suite.cases} == described
+        runs = [item for item in items if isinstance(item, ImportedRun)]
+        try:
+            written = write_import(iter(items), out=None, layout=layout, provenance={})
+            cases = {} if runs else {case.id: case.task for case in load_suite(Path(written["out"])).suite.cases}
+        except (EvalwrightError, ValueError) as error:
+            raise AssertionError(f"what was described is not valid: {error}") from error
+        assert cases == ({} if runs else described)
+        assert len(written.get("runs", ())) == len(runs)
+        assert all(verify_run(layout.run(run))["sealed"] for run in written.get("runs", ()))
 
     @since("1.0")
     def test_nothing_is_dropped_in_silence(self, tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from evalwright.cli.codes import CODES
 from evalwright.cli.contract import (
-    CODES,
     CONTRACT_VERSION,
     ENVIRONMENT,
     EXIT_CODES,

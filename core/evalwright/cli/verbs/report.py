@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 
@@ -10,7 +9,7 @@ from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply, paged
 from evalwright.cli.project import open_project
 from evalwright.errors import UsageError
-from evalwright.report import Projection, junit_report, markdown_report, text_report
+from evalwright.report import Projection, StoredRun, durations_of, junit_report, markdown_report, report_document, text_report
 from evalwright.report import project as project_run
 from evalwright.rundir import RunDirectory
 
@@ -37,26 +36,15 @@ def answer(session: Session) -> Reply:
 
 def _envelope(session: Session, report: Projection) -> Reply:
     options = session.options
-    normalized = report.normalized
-    cases = [] if options.failures else list(normalized["cases"])
+    cases = [] if options.failures else list(report.normalized["cases"])
     page, pagination = paged(cases, "id", options.limit, options.cursor)
-    data = {
-        **normalized,
-        "cases": page,
-        "remarks": [{"id": case.id, "status": case.status, "scores": list(case.remarks)} for case in report.remarked],
-        "run_id": report.run_id,
-        "report_hash": report.report_hash,
-        "content_hash": report.content_hash,
-        "sealed": report.sealed,
-        "usage": {name: total.as_json() for name, total in report.usage.items()},
-        "total_count": len(normalized["cases"]),
-    }
+    data = report_document(report) | {"cases": page, "total_count": len(report.cases)}
     return Reply(data=data, pagination=pagination if options.limit else None)
 
 
 def _rendered(form: str, report: Projection, run: RunDirectory, *, failures_only: bool) -> str:
     if form == "junit":
-        return junit_report(report, durations=_durations(run, report), failures_only=failures_only)
+        return junit_report(report, durations=durations_of(StoredRun(run)), failures_only=failures_only)
     if form == "markdown":
         return markdown_report(report, failures_only=failures_only)
     return text_report(report, failures_only=failures_only, next_command=_closer(report, run))
@@ -67,14 +55,3 @@ def _closer(report: Projection, run: RunDirectory) -> str | None:
     if not report.failures or not report.sealed:
         return None
     return f"evalwright explain {report.run_id} {report.failures[0].id} --run-dir {shlex.quote(str(run.path))}"
-
-
-def _durations(run: RunDirectory, report: Projection) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for case in report.cases:
-        try:
-            record = json.loads((run.case(case.id) / "runner.json").read_bytes())
-            found[case.id] = float(record["duration_ms"]) / 1000
-        except (OSError, ValueError, KeyError, TypeError):
-            found[case.id] = 0.0
-    return found
