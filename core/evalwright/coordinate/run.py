@@ -23,6 +23,7 @@ from evalwright.coordinate.request import RunRequest, select_cases
 from evalwright.errors import RunBusy, RunConflict
 from evalwright.hooks import Observers
 from evalwright.interfaces import Deadline, QueueRun
+from evalwright.judging import judge_variables
 from evalwright.ledger import Ledger
 from evalwright.processes import Stop
 from evalwright.redaction import credential_names
@@ -144,6 +145,7 @@ def _queue_run(run: RunDirectory, plan: Plan, width: int, environment: Mapping[s
     """Return what the queue may know. Workers need the credentials too, since they take them out of what they keep."""
     agent = plan.suite.agent
     names = {*agent.env_allowlist, *agent.redact_env_values, *credential_names(environment)}
+    names |= set(judge_variables(plan.tables.get("judges", {}).values()))
     return QueueRun(run_id=run.path.name, directory=run.queue.resolve(), width=width, environment=sorted(names))
 
 

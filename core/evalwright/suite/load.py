@@ -225,11 +225,16 @@ class _Loader:
                     self._add(f"scorer {entry.id}: {error.message}", "scorers", error.hint)
 
     def _asked(self, scorers: Sequence[tuple[ScorerEntry, Scorer[Any]]], host: PluginHost) -> Iterator[tuple[str, Judge[Any]]]:
-        """Yield the judges that scorers ask, by name."""
-        references = dict.fromkeys(reference for _, scorer in scorers for reference in scorer.uses())
-        for reference in references:
-            if reference.startswith("judges."):
-                yield reference.partition(".")[2], host.create(reference)
+        """Yield the judges that scorers ask, and those that these ask in turn, by name."""
+        waiting = [reference for _, scorer in scorers for reference in scorer.uses() if reference.startswith("judges.")]
+        seen: set[str] = set()
+        while waiting:
+            reference = waiting.pop(0)
+            if reference not in seen:
+                seen.add(reference)
+                judge: Judge[Any] = host.create(reference)
+                waiting += judge.uses()
+                yield reference.partition(".")[2], judge
 
     def _configured(
         self, kind: str, use: Any, config: Mapping[str, Any], place: str, *, also: Sequence[str] = ()
