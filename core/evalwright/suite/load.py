@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evalwright.canonical import is_object
 from evalwright.errors import PluginError, PluginNotFound, SuiteNotFound
-from evalwright.interfaces import Judge, Scorer
+from evalwright.interfaces import Scorer
 from evalwright.model import BUILTIN_SCORERS, AgentTable, PluginTable, Retry, ScorerEntry, Suite
 from evalwright.registry import PluginHost, Registry, configuration_problems, model_problems, unknown_key
 from evalwright.suite.cases import CaseChecker, case_options
@@ -119,7 +119,8 @@ class _Loader:
         self.problems.raise_all()
         if agent.reveal_expect or agent.reveal_id:
             self.warnings.append({"code": "W_GOLD_REVEALED", "message": "the suite shows its runner what it expects"})
-        self.warnings += self_judging(document["runner"], self._asked(scorers, host))
+        asked = host.reach("judges", (reference for _, scorer in scorers for reference in scorer.uses()))
+        self.warnings += self_judging(document["runner"], asked)
         suite = Suite(
             name=document["name"],
             directory=self.directory,
@@ -223,18 +224,6 @@ class _Loader:
                     host.resolve(reference)
                 except PluginNotFound as error:
                     self._add(f"scorer {entry.id}: {error.message}", "scorers", error.hint)
-
-    def _asked(self, scorers: Sequence[tuple[ScorerEntry, Scorer[Any]]], host: PluginHost) -> Iterator[tuple[str, Judge[Any]]]:
-        """Yield the judges that scorers ask, and those that these ask in turn, by name."""
-        waiting = [reference for _, scorer in scorers for reference in scorer.uses() if reference.startswith("judges.")]
-        seen: set[str] = set()
-        while waiting:
-            reference = waiting.pop(0)
-            if reference not in seen:
-                seen.add(reference)
-                judge: Judge[Any] = host.create(reference)
-                waiting += judge.uses()
-                yield reference.partition(".")[2], judge
 
     def _configured(
         self, kind: str, use: Any, config: Mapping[str, Any], place: str, *, also: Sequence[str] = ()

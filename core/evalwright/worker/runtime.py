@@ -52,11 +52,8 @@ class Plugins:
         self.scorers: list[tuple[ScorerEntry, Scorer[Any]]] = [
             (entry, self._create("scorer", entry.table)) for entry in entries
         ]
-        self.judges: list[Judge[Any]] = [
-            self.host.create(reference)
-            for reference in dict.fromkeys(name for _, scorer in self.scorers for name in scorer.uses())
-            if reference.startswith("judges.")
-        ]
+        asked = (reference for _, scorer in self.scorers for reference in scorer.uses())
+        self.judges: list[Judge[Any]] = list(self.host.reach("judges", asked).values())
         deadline = Deadline.after(START_SECONDS)
         for plugin in self.all():
             for problem in plugin.check("worker"):
