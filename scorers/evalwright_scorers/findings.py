@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import BaseModel, Field
 
@@ -100,10 +100,14 @@ def _given(output: str) -> list[Mapping[str, Any]] | None:
     """Return the findings of an answer that is JSON: a list, or an object with ``findings``."""
     try:
         document: Any = json.loads(output)
-        found: Any = document["findings"] if hasattr(document, "keys") else document
-        return [_finding(item) for item in found]
+        found: Any = document if _is_list(document) else document["findings"]
+        return [_finding(item) for item in found] if _is_list(found) else None
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
 
 
 def _finding(item: Any) -> Mapping[str, Any]:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.judging.server import Exchange, JudgeServer, completion, reply
+from tests.judging.server import Act, Exchange, JudgeServer, completion, reply, silence
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -217,3 +222,31 @@ def test_recording_of_a_run_is_replayed_without_a_server(project: Project) -> No
     project.call("run", "demo", "--run-id", "again")
 
     assert [score["score"] for score in scores(project, "again")] == [0.75]
+
+
+@pytest.mark.parametrize("act", [silence(), reply({}, 429, {"retry-after": "100"})], ids=["silence", "long wait"])
+def test_ctrl_c_waits_for_no_judge(project: Project, act: Act) -> None:
+    asked = threading.Event()
+
+    def noted(exchange: Exchange) -> None:
+        asked.set()
+        act(exchange)
+
+    with JudgeServer([noted]) as server:
+        project.suite(cases=cases(3), **judged(server.url))
+        process = project.start("run", "demo", "--run-id", "r")
+        assert asked.wait(20)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+
+    assert (process.returncode, b"E_INTERRUPTED" in errors) == (130, True)
+
+
+def test_workers_in_processes_of_their_own_get_the_judge_s_variables(project: Project) -> None:
+    with JudgeServer([reply(completion('{"score": 1}'))]) as server:
+        project.suite(cases=cases(2), **judged(server.url, api_key_env="ACME", headers={"x-key": "${OTHER}"}))
+        variables = {"ACME": KEY, "OTHER": "b", "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+        answer = project.call("run", "demo", "--run-id", "r", "--queue", "spoolctl", env=variables)
+
+        assert [request.headers["x-key"] for request in server.requests] == ["b", "b"]
+    assert answer.data["run"]["status_counts"]["pass"] == 2

@@ -154,7 +154,9 @@ def test_findings_may_come_as_json(tmp_path: Path, output: str) -> None:
     assert [finding["why"] for finding in score.findings] == ["gold finding missed"]
 
 
-@pytest.mark.parametrize("output", ["", "text", "1", "null", "{}", "[1]", '[{"text": "x"}]', "[" * 100_000])
+@pytest.mark.parametrize(
+    "output", ["", "text", "1", "null", "{}", "[1]", '"abc"', '{"findings": "abc"}', '[{"text": "x"}]', "[" * 100_000]
+)
 def test_answer_that_is_no_list_of_findings_fails(tmp_path: Path, output: str) -> None:
     score, _ = scored(tmp_path, trial(output, [{"description": "leak"}]), source="json")
 

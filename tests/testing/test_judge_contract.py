@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx
@@ -111,13 +111,39 @@ BROKEN: list[tuple[str, Ask]] = [
 ]
 
 
+def sending(sent: Callable[[CannedJudge, JudgeRequest], Mapping[str, Any]]) -> type[JudgeContract]:
+    class Sending(CannedJudge):
+        def sent(self, request: JudgeRequest) -> Mapping[str, Any]:
+            return sent(self, request)
+
+    class Broken(TestCannedJudge):
+        def make(self, host: Host) -> CannedJudge:
+            return Sending(super().make(host).config, host)
+
+    return Broken
+
+
+SENT = "test_what_is_sent_tells_questions_apart_and_holds_no_secret"
+BROKEN_SENT = [
+    sending(lambda _, request: {"n": len(request.messages)}),
+    sending(lambda _, request: {"options": dict(request.options)}),
+    sending(lambda _, request: {"q": request.digest, "at": id(request)}),
+    sending(lambda judge, request: {"q": request.digest, "key": judge.config.api_key.get_secret_value()}),
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN_SENT, ids=["a count", "no messages", "a moment", "the key"])
+def test_check_of_what_is_sent_fails_on_its_broken_judge(broken: type[JudgeContract], prove: Any) -> None:
+    prove(broken, SENT)
+
+
 @pytest.mark.parametrize(("check", "ask"), BROKEN, ids=[f"{number}-{check}" for number, (check, _) in enumerate(BROKEN)])
 def test_check_fails_on_its_broken_judge(check: str, ask: Ask, prove: Any) -> None:
     prove(contract(ask), check)
 
 
 def test_every_check_has_a_broken_judge(checks: Any) -> None:
-    assert checks(JudgeContract) == {check for check, _ in BROKEN}
+    assert checks(JudgeContract) == {check for check, _ in BROKEN} | {SENT}
 
 
 def test_network_trouble_makes_the_canned_judge_unavailable() -> None:

@@ -21,6 +21,7 @@ from evalwright.coordinate.lease import Lease
 from evalwright.coordinate.plan import Plan
 from evalwright.hooks import Observers
 from evalwright.interfaces import Deadline, QueueRun
+from evalwright.judging import judge_variables
 from evalwright.ledger import Event, Ledger
 from evalwright.model import Case
 from evalwright.processes import Stop
@@ -122,6 +123,7 @@ def _open(queue: GuardedQueue, parts: Sequence[Part], around: Surroundings, plac
     names = set(credential_names(os.environ))
     for part in parts:
         names |= {*part.plan.suite.agent.env_allowlist, *part.plan.suite.agent.redact_env_values}
+        names |= set(judge_variables(part.plan.tables.get("judges", {}).values()))
     queue.start(Deadline.after(START_SECONDS))
     queue.open(QueueRun(run_id=subject, directory=place.resolve(), width=around.settings.width, environment=sorted(names)))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from evalwright.canonical import digest_json, digest_text, is_object
 from evalwright.coordinate.inputs import Inputs
-from evalwright.coordinate.judges import check_judge
+from evalwright.coordinate.judges import check_judges
 from evalwright.errors import CapabilityMissing, PluginFailed, UsageError
 from evalwright.model import DEFAULT_ARM, Case, Manifest, PluginTable, Suite, TrialSpec
 from evalwright.prices import read_prices
@@ -227,8 +227,7 @@ def _preflight(checked: CheckedSuite, sandbox: PluginTable, queue: str) -> list[
     used: list[tuple[str, str]] = []
     for plugin in plugins:
         used += [checked.host.resolve(reference) for reference in plugin.uses()]
-        for reference in plugin.uses():
-            used += check_judge(checked.host, reference)
+        used += check_judges(checked.host, plugin.uses())
         for problem in plugin.check("coordinator"):
             if problem.fatal:
                 raise PluginFailed(problem.message, hint=problem.hint, **problem.details)

@@ -4,7 +4,7 @@ from evalwright.judging.cache import ReplyCache
 from evalwright.judging.limits import Limits
 from evalwright.judging.patient import PatientJudge
 from evalwright.judging.reading import read_verdict
-from evalwright.judging.tables import Judging, judge_secrets
+from evalwright.judging.tables import Judging, judge_secrets, judge_variables
 from evalwright.judging.tally import Tally
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "ReplyCache",
     "Tally",
     "judge_secrets",
+    "judge_variables",
     "read_verdict",
 ]

@@ -96,7 +96,7 @@ class PatientJudge(Judge[JudgeShape]):
         try:
             reply = self._asked(request, deadline)
         except JudgeError as error:
-            raise self._hidden(error) from error
+            raise self._hidden(error) from None
         if self._cache:
             self._cache.put(key, reply)
         return reply

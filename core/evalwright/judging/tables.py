@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from evalwright.canonical import is_array, is_object
 from evalwright.interfaces import Judge
 from evalwright.judging.cache import ReplyCache
 from evalwright.judging.limits import Limits
@@ -16,14 +18,35 @@ from evalwright.redaction import Redactor, credential_values
 from evalwright.suite.judges import split_table
 from evalwright.suite.shape import JudgeShape
 
-__all__ = ["Judging", "judge_secrets"]
+__all__ = ["Judging", "judge_secrets", "judge_variables"]
 
 SECRET_SUFFIX = "_env"
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+PROXIES = ("all_proxy", "http_proxy", "https_proxy", "no_proxy")
+NETWORK_VARIABLES = (*PROXIES, *(name.upper() for name in PROXIES), "SSL_CERT_DIR", "SSL_CERT_FILE")
 
 
 def judge_secrets(tables: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the names of the environment variables that hold judges' keys: what every ``..._env`` of a table names."""
-    return [value for table in tables for key, value in table.items() if key.endswith(SECRET_SUFFIX) and isinstance(value, str)]
+    """Return the names of the environment variables that hold judges' keys.
+
+    Those are what every ``..._env`` of a table names, and every ``${NAME}`` in the values of ``headers``.
+    """
+    names: list[str] = []
+    for table in tables:
+        names += [value for key, value in table.items() if key.endswith(SECRET_SUFFIX) and isinstance(value, str)]
+        headers = table.get("headers")
+        if is_object(headers):
+            names += [name for value in headers.values() for name in VARIABLE.findall(str(value))]
+    return names
+
+
+def judge_variables(tables: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the names of all environment variables that judges need where they are asked; none without a judge."""
+    listed = list(tables)
+    if not listed:
+        return []
+    allowed = [name for table in listed if is_array(table.get("env_allowlist")) for name in table["env_allowlist"]]
+    return [*judge_secrets(listed), *allowed, *NETWORK_VARIABLES]
 
 
 class Judging:

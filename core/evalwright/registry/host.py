@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -67,6 +67,21 @@ class PluginHost:
         """Return kind and reference of what :meth:`create` would create. Raises ``PluginNotFound``."""
         kind, table = self._table(reference)
         return kind, table.use
+
+    def reach(self, section: str, references: Iterable[str]) -> dict[str, Any]:
+        """Create the plugins of a section behind references, and those that these use in turn; return them by name.
+
+        References to other sections are passed by. Raises as :meth:`create`.
+        """
+        found: dict[str, Any] = {}
+        waiting = list(references)
+        while waiting:
+            reference = waiting.pop(0)
+            of, _, name = reference.partition(".")
+            if of == section and name not in found:
+                found[name] = self.create(reference)
+                waiting += found[name].uses()
+        return found
 
     def file(self, name: str) -> Path:
         """Return the path of a file of the suite."""

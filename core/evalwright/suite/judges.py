@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evalwright.canonical import is_array, is_object
@@ -27,14 +27,14 @@ def judge_tables(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, PluginTab
     return {name: PluginTable(use=str(table.get("use")), config=split_table(table)[1]) for name, table in tables.items()}
 
 
-def self_judging(runner: Mapping[str, Any] | str, judges: Iterable[tuple[str, Judge[Any]]]) -> Iterator[dict[str, str]]:
+def self_judging(runner: Mapping[str, Any] | str, judges: Mapping[str, Judge[Any]]) -> Iterator[dict[str, str]]:
     """Yield a warning for every judge whose model is the agent's own, as far as the runner's table names that.
 
     A model is named by ``model`` of the table, by a variable of ``env`` with the word MODEL in its name, or in ``argv`` after
     ``--model``. The part after the last ``/`` decides, so that ``m1`` and ``acme/m1`` are the same.
     """
     models = {_alias(model): model for model in _models(runner)}
-    for name, judge in judges:
+    for name, judge in judges.items():
         own = models.get(_alias(judge.model or ""))
         if judge.model and own:
             message = f"the judge {name} asks {judge.model}, and the agent is {own}: a model favours its own answers"

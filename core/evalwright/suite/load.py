@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from evalwright.canonical import is_object
 from evalwright.errors import PluginError, PluginNotFound, SuiteNotFound
-from evalwright.interfaces import Judge, Scorer
+from evalwright.interfaces import Scorer
 from evalwright.model import BUILTIN_SCORERS, AgentTable, Arm, Case, PluginTable, Retry, ScorerEntry, Suite
 from evalwright.registry import PluginHost, Registry, configuration_problems, model_problems, unknown_key
 from evalwright.suite.arms import merged_judges, overridden
@@ -113,7 +113,8 @@ class _Loader:
         self.problems.raise_all()
         if any(table.reveal_expect or table.reveal_id for table in (agent, *(arm.agent for arm in arms.values()))):
             self.warnings.append({"code": "W_GOLD_REVEALED", "message": "the suite shows its runner what it expects"})
-        self.warnings += self_judging(document["runner"], self._asked(scorers, host))
+        asked = host.reach("judges", (reference for _, scorer in scorers for reference in scorer.uses()))
+        self.warnings += self_judging(document["runner"], asked)
         suite = Suite(
             name=document["name"],
             directory=self.directory,
@@ -269,13 +270,6 @@ class _Loader:
                     host.resolve(reference)
                 except PluginNotFound as error:
                     self._add(f"scorer {entry.id}: {error.message}", "scorers", error.hint)
-
-    def _asked(self, scorers: Sequence[tuple[ScorerEntry, Scorer[Any]]], host: PluginHost) -> Iterator[tuple[str, Judge[Any]]]:
-        """Yield the judges that scorers ask, by name."""
-        references = dict.fromkeys(reference for _, scorer in scorers for reference in scorer.uses())
-        for reference in references:
-            if reference.startswith("judges."):
-                yield reference.partition(".")[2], host.create(reference)
 
     def _configured(
         self, kind: str, use: Any, config: Mapping[str, Any], place: str, *, also: Sequence[str] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -90,6 +91,16 @@ class JudgeContract(Contract[Judge[Any]]):
                 except Exception as error:
                     texts.append(f"{error!r} {error.__cause__!r} {getattr(error, 'hint', '')} {getattr(error, 'details', '')}")
         assert not [text for text in texts if self.secret in text], "the judge's key is shown"
+
+    @since("1.0")
+    def test_what_is_sent_tells_questions_apart_and_holds_no_secret(self) -> None:
+        """``sent`` is JSON and the same each time; a cache would give one question's reply to another one."""
+        with self.made() as judge:
+            questions = (self.question(), self.question("Is it wrong?"), self.question(options={"temperature": 0.5}))
+            sent = [json.dumps(judge.sent(question), sort_keys=True) for question in (*questions, self.question())]
+        assert len(set(sent[:3])) == 3, "sent() says the same of different questions"
+        assert sent[0] == sent[3], "sent() says different things of one question"
+        assert not [text for text in sent if self.secret in text], "sent() holds the judge's key"
 
     @since("1.0")
     def test_eight_threads_ask_at_once(self) -> None:

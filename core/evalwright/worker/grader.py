@@ -26,6 +26,7 @@ from evalwright.model import Manifest, ScorerEntry, TrialSpec
 from evalwright.redaction import Redactor
 from evalwright.store import DirectoryStore
 from evalwright.worker.agent import WatchedSession, bounded, journal_of
+from evalwright.worker.bounded import unless
 from evalwright.worker.environment import base_environment, case_variables, expand_prefixes
 from evalwright.worker.hidden import lay_hidden, neutralise
 from evalwright.worker.runtime import Plugins, Runtime
@@ -79,7 +80,8 @@ class GraderContext:
         judge: Judge[Any] = grader.plugins.host.create(f"judges.{name}")
         tally = grader.tallies.setdefault(self._entry.id, Tally())
         try:
-            reply = judge.ask(replace(request, repeat=grader.spec.repeat), self.deadline)
+            asked = replace(request, repeat=grader.spec.repeat)
+            reply = unless(grader.canceled, lambda: judge.ask(asked, self.deadline))
         except JudgeError:
             tally.failed()
             raise

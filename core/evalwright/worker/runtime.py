@@ -60,11 +60,8 @@ class Plugins:
         parser = PluginTable.from_json(self._transcript["parser"]) if self._transcript else None
         self.parser: TranscriptParser[Any] | None = self._create("transcript", parser) if parser else None
         self._prices = PriceTable.from_json(tables.get("prices", ()))
-        self.judges: list[Judge[Any]] = [
-            self.host.create(reference)
-            for reference in dict.fromkeys(name for _, scorer in self.scorers for name in scorer.uses())
-            if reference.startswith("judges.")
-        ]
+        asked = (reference for _, scorer in self.scorers for reference in scorer.uses())
+        self.judges: list[Judge[Any]] = list(self.host.reach("judges", asked).values())
         deadline = Deadline.after(START_SECONDS)
         for plugin in self.all():
             for problem in plugin.check("worker"):

@@ -142,13 +142,12 @@ def _text(data: Record) -> str:
 
 def _table(confusion: Mapping[str, Mapping[str, int]]) -> Sequence[str]:
     """Return the confusion as lines: people's labels down, the judge's across."""
-    columns = list(next(iter(confusion.values()), dict[str, int]()))
-    width = max([len(label) for label in (*confusion, *columns, "people")], default=0) + 2
-    head = "people".ljust(width) + "".join(column.rjust(width) for column in columns)
-    return [
-        head,
-        *(row.ljust(width) + "".join(str(counts[c]).rjust(width) for c in columns) for row, counts in confusion.items()),
-    ]
+    columns = sorted({column for counts in confusion.values() for column in counts})
+    width = max(len(label) for label in (*confusion, *columns, "people")) + 2
+    lines = ["people".ljust(width) + "".join(column.rjust(width) for column in columns)]
+    for row, counts in confusion.items():
+        lines.append(row.ljust(width) + "".join(str(counts.get(column, 0)).rjust(width) for column in columns))
+    return lines
 
 
 def _number(value: float | None) -> str:
