@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,18 +28,19 @@ def apply_scorers(
     *,
     context: Callable[[ScorerEntry], ScoreContext],
     stored: Mapping[str, Record] | None = None,
+    again: Collection[str] = (),
     spent: Callable[[ScorerEntry], Record | None] = lambda _: None,
 ) -> list[Record]:
     """Return the record of every scorer that applies, in the suite's order.
 
-    With ``stored`` records of an earlier scoring, scorers that are not pure are not run again: their record is taken, and a
-    missing one is an error record. ``spent`` says what a scorer's questions to judges cost. In a native suite a non-zero exit
-    that no expectation names adds a failed ``exit-code``.
+    With ``stored`` records of an earlier scoring, scorers that are not pure are not run again, but those whose ids are in
+    ``again``: their record is taken, and a missing one is an error record. ``spent`` says what a scorer's questions to judges
+    cost. In a native suite a non-zero exit that no expectation names adds a failed ``exit-code``.
     """
     records: list[Record] = []
     for entry, scorer in scorers:
         own = own_expectations(entry, scorer, expect)
-        if stored is not None and not is_pure(scorer):
+        if stored is not None and not is_pure(scorer) and entry.id not in again:
             record = stored.get(entry.id)
             if record is not None:
                 records.append(record)

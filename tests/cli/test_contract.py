@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Call
     from tests.conftest import Project
 
-ELSEWHERE = {"audit", "compare", "doctor", "import", "judge", "new", "worker"}
+ELSEWHERE = {"audit", "compare", "doctor", "import", "judge", "new", "rescore", "worker"}
 TRIAGE = Path(__file__).parents[1] / "data" / "lastlight" / "results" / "triage" / "2026-06-29_160025-74bc10e"
 WORDS: dict[str, list[str]] = {
     "init": ["init", "--force"],

@@ -129,6 +129,20 @@ VERBS: dict[str, Verb] = {
         ("EXPERIMENT",),
         (METRIC, Flag("--items", "text", "what is hit or missed: pass, or the name of a score with hits", metavar="NAME")),
     ),
+    "rescore": Verb(
+        "judge stored trials again, by the suite as it is now, into linked runs; the agent does not run",
+        ("RUN",),
+        (
+            Flag("--suite", "text", "suite to take scorers and judges from, instead of the run's", metavar="SUITE"),
+            Flag("--scorer", "list", "only this scorer judges again (repeatable; default: all that can)", metavar="ID"),
+            Flag("--judge", "list", "only scorers that ask this judge (repeatable)", metavar="NAME"),
+            RUN_ID,
+            JOBS,
+            FAIL_ON_FAIL,
+        ),
+        (0, 1, 3, 4, 5, 6),
+        mutates=True,
+    ),
     "explain": Verb("show one trial hop by hop: times, plugins, digests", ("RUN", "CASE"), (RUN_DIR,)),
     "verify": Verb("check ledger, seals and digests of a run", ("RUN?",), (RUN_DIR,)),
     "replay": Verb(

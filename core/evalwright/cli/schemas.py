@@ -150,6 +150,7 @@ SCHEMAS: dict[str, Schema] = {
         content_hash=TEXT,
         sealed=FLAG,
     ),
+    "rescore": _object("report_hash rescored_from", **RUN["properties"], rescored_from=TEXT),
     "compare": _object(
         "comparisons",
         comparisons={"type": "array", "items": COMPARISON},

@@ -9,6 +9,7 @@ from evalwright.coordinate.looks import take_look
 from evalwright.coordinate.plan import Plan, make_plan
 from evalwright.coordinate.recover import clear_leftovers, recover
 from evalwright.coordinate.request import RunRequest, Selection, check_arms, select_cases
+from evalwright.coordinate.rescoring import rescore
 from evalwright.coordinate.resume import resume_run
 from evalwright.coordinate.run import ExperimentOutcome, RunOutcome, run_experiment, run_suite
 from evalwright.coordinate.state import classify, live_cases, state_of
@@ -32,6 +33,7 @@ __all__ = [
     "make_plan",
     "provenance_of",
     "recover",
+    "rescore",
     "resume_experiment",
     "resume_run",
     "run_experiment",

@@ -22,7 +22,7 @@ from evalwright.report.projection import OUR_FORMAT
 from evalwright.rundir import Layout, RunDirectory, check_id, disk_errors, write_document
 from evalwright.workspace import copy_tree, remove_tree
 
-__all__ = ["create_run", "created_timestamp", "default_run_id", "provenance_of"]
+__all__ = ["create_run", "created_timestamp", "default_run_id", "provenance_of", "run_record", "snapshot_suite"]
 
 
 def default_run_id(layout: Layout, suite: str) -> str:
@@ -58,8 +58,8 @@ def create_run(
         lease = Lease.take(run, request.settings.reservation_ttl)
         with disk_errors(aside):
             run.cases.mkdir()
-            _snapshot(plan, run.snapshot)
-            write_document(run.run_json, _record(request, plan, inputs, identity, run_id, experiment))
+            snapshot_suite(plan, run.snapshot)
+            write_document(run.run_json, run_record(request, plan, inputs, identity, run_id, experiment))
         return _settle(lease, layout.run(run_id), replace=request.replace)
     except BaseException:
         remove_tree(aside, inside=layout.runs)
@@ -83,7 +83,7 @@ def _settle(lease: Lease, target: RunDirectory, *, replace: bool) -> Lease:
     return lease
 
 
-def _snapshot(plan: Plan, target: Path) -> None:
+def snapshot_suite(plan: Plan, target: Path) -> None:
     """Copy the suite; a native suite's fixtures are in the store, one in evalctl form stays readable as a whole."""
     skip = not_fixture(plan.suite) if plan.suite.native else None
     copy_tree(plan.suite.directory, target, skip=skip, special=True)
@@ -91,9 +91,10 @@ def _snapshot(plan: Plan, target: Path) -> None:
         write_document(target / "suite.json", dict(plan.suite.document))
 
 
-def _record(
+def run_record(
     request: RunRequest, plan: Plan, inputs: Inputs, identity: dict[str, Any], run_id: str, experiment: str
 ) -> dict[str, Any]:
+    """Return ``run.json``."""
     settings = request.settings
     return {
         "format": OUR_FORMAT,
