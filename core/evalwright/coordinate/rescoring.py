@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -44,6 +45,8 @@ from evalwright.workspace import remove_tree
 __all__ = ["rescore"]
 
 SCORE_SECONDS = 3600.0
+START_SECONDS = 600.0
+CLOSE_SECONDS = 30.0
 Warn = Callable[[str, str], None]
 Record = dict[str, Any]
 
@@ -127,7 +130,7 @@ class _Rescored:
             snapshot_suite(self.plan, self.run.snapshot)
         record = run_record(self.request, self.plan, self.inputs, self.identity, self.run_id, self.experiment)
         write_document(self.run.run_json, record | {"rescored_from": self.source.path.name})
-        with ThreadPoolExecutor(self.request.settings.jobs) as pool:
+        with self.grading, ThreadPoolExecutor(self.request.settings.jobs) as pool:
             finished = list(pool.map(self._trial, self.cases))
         with disk_errors(self.run.ledger), Ledger(self.run.ledger, run=self.run_id) as ledger:
             ledger.append("RUN_STARTED", {"trials": len(finished), "identity": self.identity, "sandbox": self.plan.sandbox})
@@ -196,7 +199,7 @@ class _Rescored:
 
 
 class _Grading:
-    """The scorers and judges of one arm."""
+    """The scorers and judges of one arm, started while the block runs."""
 
     def __init__(self, request: RunRequest, plan: Plan) -> None:
         tables: Mapping[str, Any] = plan.tables.get("judges", {})
@@ -211,6 +214,20 @@ class _Grading:
         secrets = [*judge_secrets(tables.values()), *plan.suite.agent.redact_env_values]
         self.redactor = Redactor(credential_values(dict(os.environ), secrets), plan.suite.agent.redact_patterns)
         self.native = plan.suite.native
+        asked = (reference for _, scorer in self.scorers for reference in scorer.uses())
+        self.plugins = [*(scorer for _, scorer in self.scorers), *self.host.reach("judges", asked).values()]
+
+    def __enter__(self) -> None:
+        deadline = Deadline.after(START_SECONDS)
+        for plugin in self.plugins:
+            plugin.start(deadline)
+
+    def __exit__(self, *_: object) -> None:
+        deadline = Deadline.after(CLOSE_SECONDS)
+        for plugin in self.plugins:
+            with contextlib.suppress(Exception):
+                plugin.close(deadline)
+        self.host.close()
 
     def scores(self, case: Case, former: Path, bundle: BundleWriter, again: Collection[str], repeat: int) -> list[Record]:
         """Return the new records of one trial; those that are not pure, and what they keep, are in the bundle then."""
