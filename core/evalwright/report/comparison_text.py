@@ -8,7 +8,7 @@ from evalwright.report.comparison import ArmComparison
 from evalwright.report.text import printable
 from evalwright.stats import Interval, ResourceDifference
 
-__all__ = ["comparison_text", "headline_of", "signed"]
+__all__ = ["comparison_text", "digits_of", "headline_of", "shown", "signed"]
 
 MAX_NAMES = 8
 
@@ -48,13 +48,19 @@ def headline_of(comparison: ArmComparison) -> str:
         "worse": f"{b} is worse than {a}",
         "no-evidence": f"No evidence that {b} and {a} differ",
     }[comparison.answer]
+    digits = digits_of(result.difference)
     cases = f"{result.wins} {'case' if result.wins == 1 else 'cases'} won, {result.losses} lost, {result.ties} tied"
-    return f"{said}: {signed(result.difference)}{_range(comparison.interval)}, p = {_p(comparison.p)}. {cases}."
+    return f"{said}: {signed(result.difference, digits)}{_range(comparison.interval, digits)}, p = {_p(comparison.p)}. {cases}."
 
 
-def signed(value: float) -> str:
-    """Return a difference with its sign: two digits after the point, more for small ones."""
-    return f"{value:+.2f}" if value == 0 or abs(value) >= 0.095 else f"{value:+.2g}"
+def signed(value: float, digits: int = 2) -> str:
+    """Return a figure with its sign and so many digits after the point."""
+    return f"{value:+.{digits}f}"
+
+
+def digits_of(value: float) -> int:
+    """Return how many digits after the point show two significant ones: 2 at least, 4 at most."""
+    return 2 if value == 0 or abs(value) >= 0.095 else 3 if abs(value) >= 0.0095 else 4
 
 
 def shown(value: float | None) -> str:
@@ -62,8 +68,8 @@ def shown(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}" if 0.01 <= abs(value) < 100 else f"{value:.3g}"
 
 
-def _range(interval: Interval | None) -> str:
-    return "" if interval is None else f" ({signed(interval.low)} – {signed(interval.high)})"
+def _range(interval: Interval | None, digits: int) -> str:
+    return "" if interval is None else f" ({signed(interval.low, digits)} – {signed(interval.high, digits)})"
 
 
 def _p(p: float) -> str:
