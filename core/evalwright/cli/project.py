@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalwright.cli.dispatch import Session
-from evalwright.errors import UsageError
-from evalwright.rundir import Layout, RunDirectory, find_run
+from evalwright.errors import LedgerDamaged, RunCorrupt, UsageError
+from evalwright.rundir import Layout, RunDirectory, find_run, is_experiment
+from evalwright.rundir.experiment import ExperimentRecord
 from evalwright.settings import MAX_JOBS, Settings, load_settings
 
 if TYPE_CHECKING:
@@ -55,6 +56,31 @@ class Project:
 
             recover(run, self.session.warn)
         return run
+
+    def experiment(self, name: str | None, run_dir: str | None = None) -> ExperimentRecord | None:
+        """Return the experiment of several runs that has this id, ``None`` when a run is meant.
+
+        An id is an experiment's first, since one that grew from a single run has the id of that run. What dead owners left
+        alive is ended first. Raises ``LedgerDamaged`` and ``RunCorrupt``.
+        """
+        if name is None or run_dir is not None or not is_experiment(self.layout, name):
+            return None
+        record = ExperimentRecord(self.layout.experiment(name))
+        try:
+            planned = record.runs()
+            if not planned:
+                place = record.directory / "ledger.jsonl"
+                raise RunCorrupt(f"{place} plans no run", hint="restore it; or run the suite again under that id")
+        except (LedgerDamaged, RunCorrupt):
+            if self.layout.run(name).path.exists():
+                return None
+            raise
+        if len(planned) == 1:
+            return None
+        for run_id in planned:
+            if self.layout.run(run_id).journal.is_file():
+                self.run(run_id)
+        return record
 
     def observers(self, complain: Callable[[str], None]) -> Observers:
         """Return every installed observer; one that cannot be loaded is complained about and left out."""

@@ -14,6 +14,8 @@ OBJECT: Schema = {"type": "object"}
 NULLABLE: Schema = {"type": ["string", "null"]}
 TEXTS: Schema = {"type": "array", "items": TEXT}
 REFERENCE: Schema = {"type": ["string", "object"]}
+NUMBER: Schema = {"type": "number"}
+UNKNOWN: Schema = {"type": ["number", "null"]}
 OBJECTS: Schema = {"type": "array", "items": OBJECT}
 
 
@@ -23,6 +25,10 @@ def _object(required: str, /, **properties: Schema) -> Schema:
 
 def _records(**properties: Schema) -> Schema:
     return {"type": "array", "items": _object(" ".join(properties), **properties)}
+
+
+def _either(*schemas: Schema) -> Schema:
+    return {"type": "object", "anyOf": list(schemas)}
 
 
 COUNTS: Schema = {"type": "object", "additionalProperties": COUNT}
@@ -72,6 +78,54 @@ RUN = _object(
     experiment=TEXT,
     runs=OBJECTS,
     totals=OBJECT,
+    arms=OBJECTS,
+)
+
+ENDS: Schema = {"type": ["array", "null"], "items": NUMBER, "minItems": 2, "maxItems": 2}
+SUM = _object("total known of", total=UNKNOWN, known=COUNT, of=COUNT)
+ARMS = _records(
+    name=TEXT,
+    planned=COUNT,
+    missing=COUNT,
+    attempted=COUNT,
+    scored=COUNT,
+    passed=COUNT,
+    harness_errors=COUNT,
+    agent_faults=COUNT,
+    unscored=COUNT,
+    pass_rate=UNKNOWN,
+    pass_rate_macro=UNKNOWN,
+    pass_rate_attempted=UNKNOWN,
+    interval=ENDS,
+    score=UNKNOWN,
+    primary={"type": ["object", "null"]},
+    cost=SUM,
+    tokens=SUM,
+    duration_s=_object("median known of", median=UNKNOWN, known=COUNT, of=COUNT),
+    flaky=TEXTS,
+    never=TEXTS,
+    stable=TEXTS,
+)
+EXPERIMENT = _object(
+    "experiment suite finished arms runs totals total_count report_hash",
+    experiment=TEXT,
+    suite=TEXT,
+    finished=FLAG,
+    primary=NULLABLE,
+    alpha=NUMBER,
+    looks=COUNT,
+    arms=ARMS,
+    runs=_records(run_id=TEXT, arm=TEXT, repeat=COUNT, state=TEXT, case_count=COUNT, terminal=COUNT),
+    totals=OBJECT,
+    comparisons=OBJECTS,
+    cases=_records(id=TEXT, arms=OBJECT),
+    failures=_records(trial=TEXT, run_id=TEXT, arm=TEXT, repeat=COUNT, id=TEXT, status=TEXT, scores=OBJECTS),
+    groups=_records(key=TEXT, count=COUNT, cases=TEXTS, arms=COUNTS, examples=OBJECTS),
+    group_by=TEXT,
+    held_out=COUNT,
+    files=TEXTS,
+    total_count=COUNT,
+    report_hash={"type": "null"},
 )
 
 SCHEMAS: dict[str, Schema] = {
@@ -98,39 +152,58 @@ SCHEMAS: dict[str, Schema] = {
         run=SUMMARY,
         report_hash=TEXT,
     ),
-    "status": _object(
-        "run_id run_dir state run progress cases recommended_action",
-        run_id=TEXT,
-        run_dir=TEXT,
-        state={"enum": ["completed", "running", "stale", "orphaned"]},
-        run=SUMMARY,
-        progress=PROGRESS,
-        cases=CASES,
-        recommended_action=ACTION,
+    "status": _either(
+        _object(
+            "run_id run_dir state run progress cases recommended_action",
+            run_id=TEXT,
+            run_dir=TEXT,
+            state={"enum": ["completed", "running", "stale", "orphaned"]},
+            run=SUMMARY,
+            progress=PROGRESS,
+            cases=CASES,
+            recommended_action=ACTION,
+        ),
+        _object(
+            "experiment experiment_dir state run progress runs recommended_action",
+            experiment=TEXT,
+            experiment_dir=TEXT,
+            state={"enum": ["completed", "running", "stale", "orphaned"]},
+            run=SUMMARY,
+            progress=PROGRESS,
+            runs=_records(
+                run_id=TEXT, arm=TEXT, repeat=COUNT, state=TEXT, case_count=COUNT, terminal=COUNT, status_counts=COUNTS
+            ),
+            recommended_action=ACTION,
+        ),
     ),
-    "report": _object(
-        "run failures cases run_id report_hash content_hash sealed",
-        run=SUMMARY,
-        failures=OBJECTS,
-        cases=CASES,
-        remarks=OBJECTS,
-        run_id=TEXT,
-        report_hash=TEXT,
-        content_hash=TEXT,
-        sealed=FLAG,
+    "report": _either(
+        _object(
+            "run failures cases run_id report_hash content_hash sealed",
+            run=SUMMARY,
+            failures=OBJECTS,
+            cases=CASES,
+            remarks=OBJECTS,
+            run_id=TEXT,
+            report_hash=TEXT,
+            content_hash=TEXT,
+            sealed=FLAG,
+        ),
+        EXPERIMENT,
     ),
     "worker": _object("key ended worker", key=TEXT, ended=TEXT, worker=TEXT, reason=NULLABLE),
     "explain": _object(
         "run_id case status hops plugins digests", run_id=TEXT, case=TEXT, status=TEXT, hops=OBJECTS, plugins=OBJECTS
     ),
     "verify": _object(
-        "run_id ok sealed events artifacts first_damage",
+        "ok sealed events artifacts first_damage",
         run_id=TEXT,
+        experiment=TEXT,
         ok=FLAG,
         sealed=FLAG,
         events=COUNT,
         artifacts=COUNT,
         first_damage={"type": ["object", "null"]},
+        runs=OBJECTS,
     ),
     "audit": _object(
         "suite case_count noop gold problems",

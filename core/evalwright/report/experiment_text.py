@@ -54,7 +54,7 @@ def experiment_text(
     else:
         lines += [*_failures(failures, held_out), ""]
     lines += remarks(arms, screen)
-    return screen.text([*lines, *_closer(closer)])
+    return screen.text([*lines, *_closer(closer, screen)])
 
 
 def summary_text(
@@ -62,7 +62,7 @@ def summary_text(
 ) -> str:
     """Return what stands at the end of ``run``: rates, comparisons, flaky cases, the next command."""
     arms = arm_figures(view)
-    return screen.text([*_head(view, arms, comparisons, screen), *remarks(arms, screen), *_closer(closer)])
+    return screen.text([*_head(view, arms, comparisons, screen), *remarks(arms, screen), *_closer(closer, screen)])
 
 
 def headline(view: ExperimentView) -> str:
@@ -79,7 +79,7 @@ def groups_text(groups: Sequence[Group], by: str, *, screen: Screen, held_out: i
         lines.append(f"{group.count:>5} × {printable(group.key)}")
         lines.append(f"        {arms} · cases: {listed(sorted(map(printable, group.cases)))}")
         lines += [f"        {printable(e['trial'])}: {printable(e['text'])}" for e in group.examples[:MAX_EXAMPLES]]
-    return screen.text([*lines, *_held_out(held_out), *_closer(closer)])
+    return screen.text([*lines, *_held_out(held_out), *_closer(closer, screen)])
 
 
 def arms_table(arms: Sequence[ArmFigures], screen: Screen) -> list[str]:
@@ -228,5 +228,9 @@ def _value(arm: ArmFigures) -> str:
     return f"{printable(arm.name)} {rate} for {_cost(arm)}{each}{price}"
 
 
-def _closer(commands: Sequence[str]) -> list[str]:
-    return ["", f"Look closer:  {'   ·   '.join(commands)}"] if commands else []
+def _closer(commands: Sequence[str], screen: Screen) -> list[str]:
+    """Return the commands on one line, or on one line each where they do not fit."""
+    if not commands:
+        return []
+    line = f"Look closer:  {'   ·   '.join(commands)}"
+    return ["", line] if len(line) <= screen.width else ["", "Look closer:", *(f"  {command}" for command in commands)]

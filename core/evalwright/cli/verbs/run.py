@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply
+from evalwright.cli.experiments import next_commands, screen
 from evalwright.cli.project import Project, open_project, selection_of
 from evalwright.coordinate import (
     ExperimentOutcome,
@@ -17,7 +18,9 @@ from evalwright.coordinate import (
     run_experiment,
 )
 from evalwright.errors import UsageError
-from evalwright.report import text_report
+from evalwright.report import read_experiment, text_report
+from evalwright.report.arms import arm_figures
+from evalwright.report.experiment_text import summary_text
 from evalwright.rundir import is_experiment
 
 __all__ = ["answer", "experiment_reply", "outcome_reply", "run_request"]
@@ -31,11 +34,11 @@ def answer(session: Session) -> Reply:
     stop = Stop()
     stop.listen()
     if session.options.resume is not None:
-        return experiment_reply(session, _resume(project, stop))
+        return experiment_reply(project, _resume(project, stop))
     if session.options.force:
         raise UsageError("--force goes with --resume", hint="leave it out", key="force")
     outcome = run_experiment(run_request(project), stop=stop, observers=project.observers, warn=session.warn)
-    return experiment_reply(session, outcome)
+    return experiment_reply(project, outcome)
 
 
 def run_request(project: Project) -> RunRequest:
@@ -56,8 +59,9 @@ def run_request(project: Project) -> RunRequest:
     )
 
 
-def experiment_reply(session: Session, outcome: ExperimentOutcome) -> Reply:
-    """Return the answer for all runs that were made together."""
+def experiment_reply(project: Project, outcome: ExperimentOutcome) -> Reply:
+    """Return the answer for all runs that were made together: the only run's, or the figures of each arm."""
+    session = project.session
     if len(outcome.runs) == 1:
         return outcome_reply(session, outcome.runs[0])
     for run in outcome.runs:
@@ -66,8 +70,12 @@ def experiment_reply(session: Session, outcome: ExperimentOutcome) -> Reply:
     errors = outcome.data["totals"]["harness_errors"]
     if errors:
         session.warn("W_PARTIAL_RUN", f"{errors} of {outcome.data['totals']['attempted']} trials ended in a harness error")
-    lines = [f"{run.report.run_id}: {run.report.counts}" for run in outcome.runs]
-    reply = Reply(data=outcome.data, text="\n".join(lines) + "\n")
+    view = read_experiment(project.layout, outcome.id)
+    text = summary_text(view, screen=screen(), closer=next_commands(view))
+    if outcome.existing:
+        text = f"These runs were finished before; nothing was executed.\n{text}"
+    arms = [arm.as_json(view.primary) for arm in arm_figures(view)]
+    reply = Reply(data={**outcome.data, "arms": arms}, text=text)
     if session.options.fail_on_fail and not all(run.report.ok for run in outcome.runs):
         reply.exit_code = 6
     return reply.then(f"evalwright report {outcome.id} --format json", "see the arms and what they passed")
