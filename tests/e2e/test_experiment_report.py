@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import time
 import xml.etree.ElementTree as ET
@@ -362,3 +363,19 @@ def test_broken_record_of_an_experiment_does_not_hide_a_run(copy: Project) -> No
     (copy.path / "evals/experiments/r/ledger.jsonl").write_text("{}\n")
     assert report(copy, "r")["run"]["case_count"] == 3
     assert copy.call("report", "x").exit_code == 0
+
+
+def test_commands_to_go_on_with_can_be_carried_out(copy: Project) -> None:
+    shutil.move(copy.run_dir("x.bad.1"), copy.path / "a run elsewhere")
+    elsewhere = ["--run-dir", "a run elsewhere"]
+    for words in (
+        ["x"],
+        ["x", "--failures"],
+        ["x", "--group-by", "tag"],
+        [*elsewhere, "--tag", "luck"],
+        [*elsewhere, "--group-by", "case"],
+    ):
+        commands = [shlex.split(record["command"]) for record in copy.call("report", *words).envelope["commands"]]
+        assert commands
+        for program, *command in commands:
+            assert (program, copy.call(*command).exit_code) == ("evalwright", 0), command

@@ -56,18 +56,22 @@ def warn_of(session: Session, view: ExperimentView) -> None:
         session.warn("W_PARTIAL_RUN", f"{view.id} is unfinished: {count} of {view.planned} trials have no result yet")
 
 
-def next_commands(view: ExperimentView, *, told: Sequence[str] = ()) -> list[str]:
-    """Return at most two commands to go on with; ``told`` are flags of ``report`` whose answer is on the screen now."""
+def next_commands(view: ExperimentView, *, told: Sequence[str] = (), run_dir: str | None = None) -> list[str]:
+    """Return at most two commands to go on with.
+
+    ``told`` are flags of ``report`` whose answer is on the screen now; ``run_dir`` is where the only run lies, if it was
+    named by its directory.
+    """
     name = shlex.quote(view.id)
     commands: list[str] = []
-    states = run_states(view).values()
-    if not view.finished:
-        going_on = "running" in states
+    if not view.finished and run_dir is None:
+        going_on = "running" in run_states(view).values()
         commands.append(f"evalwright status {name}" if going_on else f"evalwright run --resume {name}")
     if len(view.arms) > 1 and "compare" in VERBS and view.finished:
         commands.append(f"evalwright compare {name}")
+    subject = name if run_dir is None else f"--run-dir {shlex.quote(run_dir)}"
     failed = any(trial.status != "pass" for trial in view.trials)
     for flags in ("--failures", "--group-by finding"):
         if failed and flags not in told:
-            commands.append(f"evalwright report {name} {flags}")
+            commands.append(f"evalwright report {subject} {flags}")
     return commands[:2]

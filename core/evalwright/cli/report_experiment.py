@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -110,8 +111,9 @@ class _Report:
         if options.group_by and self.groups:
             first: str = self.groups[0].examples[0]["trial"]
             run, _, case = first.rpartition("/")
-            return [f"evalwright explain {run} {case}"]
-        return next_commands(self.whole, told=told)
+            place = f" --run-dir {shlex.quote(options.run_dir)}" if options.run_dir else ""
+            return [f"evalwright explain {shlex.quote(run)} {shlex.quote(case)}{place}"]
+        return next_commands(self.whole, told=told, run_dir=options.run_dir)
 
     def data(self) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """Return the envelope's data with one list in pages: groups, failures or cases, whichever was asked for."""
