@@ -141,6 +141,25 @@ class Project:
         return json.loads(self.artifact(run_id, case_id, name).read_bytes())
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the flag that writes golden files anew."""
+    parser.addoption("--update-golden", action="store_true", help="write what users parse into tests/golden")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Return what compares a text with the file of that name in ``tests/golden``, or writes it with ``--update-golden``."""
+    place = Path(__file__).parent / "golden"
+
+    def check(name: str, text: str) -> None:
+        if request.config.getoption("--update-golden"):
+            place.mkdir(exist_ok=True)
+            (place / name).write_text(text, encoding="utf-8", newline="")
+        assert text == (place / name).read_bytes().decode("utf-8")
+
+    return check
+
+
 def shortened(values: Iterable[Any], short: Collection[Any]) -> list[Any]:
     """Return the values of a parameter, those that are not in ``short`` only for ``make acceptance``."""
     return [value if value in short else pytest.param(value, marks=pytest.mark.acceptance) for value in values]

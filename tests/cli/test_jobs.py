@@ -103,7 +103,7 @@ def test_prune_is_a_dry_run_without_yes(here: Call, ran: Project) -> None:
     place = orphan(ran, "left")
     _, document = here("jobs", "prune")
     assert document["data"]["candidates"]["orphaned_runs"] == ["left"]
-    assert document["data"]["removed"] == {"reservations": [], "runs": []}
+    assert document["data"]["removed"] == {"reservations": [], "runs": [], "experiments": []}
     assert place.is_dir()
 
 

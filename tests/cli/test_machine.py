@@ -184,7 +184,7 @@ def test_reservation_that_a_living_process_holds_is_never_removed(here: Call, ra
     lease = Lease.take(run, 60)
     try:
         _, document = here("jobs", "prune", "--yes")
-        assert document["data"]["removed"] == {"reservations": [], "runs": []}
+        assert document["data"]["removed"] == {"reservations": [], "runs": [], "experiments": []}
         assert json.loads(run.reservation.read_bytes())["pid"] == os.getpid()
     finally:
         lease.release()

@@ -274,7 +274,7 @@ def test_links_and_foreign_directories_under_runs_are_no_runs(project: Project) 
     before = picture(project.path)
     answer = project.call("jobs", "prune", "--yes")
     assert answer.exit_code == 0
-    assert answer.data["removed"] == {"reservations": [], "runs": []}
+    assert answer.data["removed"] == {"reservations": [], "runs": [], "experiments": []}
     assert picture(project.path) == before
 
 

@@ -47,6 +47,7 @@ SELECTION = (
     Flag("--split", "list", "only cases of this split (repeatable)", metavar="SPLIT"),
     Flag("--max-cases", "count", "at most so many cases, by id", metavar="N"),
 )
+CASES_OF = SELECTION[:3]
 PAGING = (
     Flag("--limit", "count", "entries per page", metavar="N"),
     Flag("--cursor", "text", "where the page starts: next_cursor of the one before", metavar="C"),
@@ -102,14 +103,19 @@ VERBS: dict[str, Verb] = {
         (0, 1, 2, 3, 4, 5, 6, 130),
         mutates=True,
     ),
-    "status": Verb("show the state of a run, live too", ("RUN?",), (RUN_DIR, *PAGING)),
+    "status": Verb("show the state of a run or an experiment, live too", ("RUN?",), (RUN_DIR, *PAGING)),
     "report": Verb(
-        "show the verdicts of a run, recomputed from its artifacts",
+        "show the verdicts of a run or an experiment, recomputed from artifacts",
         ("RUN?",),
         (
             RUN_DIR,
-            Flag("--format", "text", "form of the report", ("text", "markdown", "json", "junit")),
+            Flag("--format", "text", "form of the report", ("text", "markdown", "json", "junit", "sarif", "github")),
             Flag("--failures", "flag", "only what did not pass"),
+            Flag("--group-by", "text", "put failures together by what they share", ("finding", "case", "tag", "split", "arm")),
+            Flag(
+                "--out", "text", "with --format markdown: write report.md and its pictures into this directory", metavar="DIR"
+            ),
+            *CASES_OF,
             *PAGING,
         ),
         (0, 1, 3),
@@ -144,7 +150,7 @@ VERBS: dict[str, Verb] = {
         mutates=True,
     ),
     "explain": Verb("show one trial hop by hop: times, plugins, digests", ("RUN", "CASE"), (RUN_DIR,)),
-    "verify": Verb("check ledger, seals and digests of a run", ("RUN?",), (RUN_DIR,)),
+    "verify": Verb("check ledger, seals and digests of a run or an experiment", ("RUN?",), (RUN_DIR,)),
     "replay": Verb(
         "run the trials of a run again that did not pass",
         ("RUN?",),

@@ -21,7 +21,7 @@ from evalwright.errors import EvalwrightError
 
 __all__ = ["Session", "dispatch"]
 
-RAW_FORMATS = frozenset({"text", "markdown", "junit"})
+RAW_FORMATS = frozenset({"text", "markdown", "junit", "sarif", "github"})
 Warnings = list[dict[str, Any]]
 
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalwright.cli.dispatch import Session
-from evalwright.errors import RunNotFound, UsageError
+from evalwright.errors import LedgerDamaged, RunCorrupt, RunNotFound, UsageError
 from evalwright.rundir import Layout, RunDirectory, find_run, is_experiment
 from evalwright.settings import MAX_JOBS, Settings, load_settings
 
 if TYPE_CHECKING:
     from evalwright.coordinate import Selection
     from evalwright.hooks import Observers
+    from evalwright.rundir.experiment import ExperimentRecord
     from evalwright.suite import CheckedSuite
 
 __all__ = ["Project", "open_project", "selection_of", "table_of"]
@@ -67,6 +68,33 @@ class Project:
         if len(runs) > 1:
             raise RunNotFound(f"{name} is an experiment with {len(runs)} runs", hint=f"name one of them: {', '.join(runs)}")
         return runs[0] if runs else name
+
+    def experiment(self, name: str | None, run_dir: str | None = None) -> ExperimentRecord | None:
+        """Return the experiment of several runs that has this id, ``None`` when a run is meant.
+
+        An id is an experiment's first, since one that grew from a single run has the id of that run. What dead owners left
+        alive is ended first. Raises ``LedgerDamaged`` and ``RunCorrupt``.
+        """
+        if name is None or run_dir is not None or not is_experiment(self.layout, name):
+            return None
+        from evalwright.rundir.experiment import ExperimentRecord
+
+        record = ExperimentRecord(self.layout.experiment(name))
+        try:
+            planned = record.runs()
+            if not planned:
+                place = record.directory / "ledger.jsonl"
+                raise RunCorrupt(f"{place} plans no run", hint="restore it; or run the suite again under that id")
+        except (LedgerDamaged, RunCorrupt):
+            if self.layout.run(name).path.exists():
+                return None
+            raise
+        if len(planned) == 1:
+            return None
+        for run_id in planned:
+            if self.layout.run(run_id).journal.is_file():
+                self.run(run_id)
+        return record
 
     def observers(self, complain: Callable[[str], None]) -> Observers:
         """Return every installed observer; one that cannot be loaded is complained about and left out."""

@@ -14,6 +14,8 @@ OBJECT: Schema = {"type": "object"}
 NULLABLE: Schema = {"type": ["string", "null"]}
 TEXTS: Schema = {"type": "array", "items": TEXT}
 REFERENCE: Schema = {"type": ["string", "object"]}
+NUMBER: Schema = {"type": "number"}
+UNKNOWN: Schema = {"type": ["number", "null"]}
 OBJECTS: Schema = {"type": "array", "items": OBJECT}
 
 
@@ -25,8 +27,11 @@ def _records(**properties: Schema) -> Schema:
     return {"type": "array", "items": _object(" ".join(properties), **properties)}
 
 
+def _either(*schemas: Schema) -> Schema:
+    return {"type": "object", "anyOf": list(schemas)}
+
+
 COUNTS: Schema = {"type": "object", "additionalProperties": COUNT}
-NULLABLE_NUMBER: Schema = {"type": ["number", "null"]}
 SUMMARY = _object("ok case_count status_counts", ok=FLAG, case_count=COUNT, status_counts=COUNTS)
 PROGRESS = _object("case_count terminal pending", case_count=COUNT, terminal=COUNT, pending=COUNT)
 ACTION = _object("command rationale", command=TEXT, rationale=TEXT)
@@ -63,31 +68,30 @@ ENVELOPE = _object(
     errors={"type": "array", "items": _object("code message hint exit_code", code=TEXT, message=TEXT, hint=TEXT)},
 )
 
-NUMBER: Schema = {"type": ["number", "null"]}
 COMPARISON = _object(
     "a b metric pairs lost difference interval p alpha answer wins losses ties mde looks",
-    a=_object("name mean", name=TEXT, mean=NUMBER),
-    b=_object("name mean", name=TEXT, mean=NUMBER),
+    a=_object("name mean", name=TEXT, mean=UNKNOWN),
+    b=_object("name mean", name=TEXT, mean=UNKNOWN),
     metric=TEXT,
     pairs=COUNT,
     lost=TEXTS,
     changed=TEXTS,
-    difference=NUMBER,
+    difference=UNKNOWN,
     interval={"type": ["array", "null"], "items": {"type": "number"}},
-    p=NUMBER,
-    alpha=NUMBER,
+    p=UNKNOWN,
+    alpha=UNKNOWN,
     answer={"enum": ["better", "worse", "no-evidence"]},
     wins=COUNT,
     losses=COUNT,
     ties=COUNT,
-    mde=NUMBER,
+    mde=UNKNOWN,
     looks={"type": ["integer", "null"]},
     exploratory=FLAG,
     advice=NULLABLE,
     cost_usd=OBJECT,
     duration_s=OBJECT,
 )
-GATES = _records(gate=TEXT, arm=TEXT, verdict={"enum": ["pass", "fail", "undecided"]}, value=NUMBER, why=TEXT)
+GATES = _records(gate=TEXT, arm=TEXT, verdict={"enum": ["pass", "fail", "undecided"]}, value=UNKNOWN, why=TEXT)
 
 RUN = _object(
     "report_hash",
@@ -102,6 +106,54 @@ RUN = _object(
     totals=OBJECT,
     comparisons=OBJECTS,
     gates=GATES,
+    arms=OBJECTS,
+)
+
+ENDS: Schema = {"type": ["array", "null"], "items": NUMBER, "minItems": 2, "maxItems": 2}
+SUM = _object("total known of", total=UNKNOWN, known=COUNT, of=COUNT)
+ARMS = _records(
+    name=TEXT,
+    planned=COUNT,
+    missing=COUNT,
+    attempted=COUNT,
+    scored=COUNT,
+    passed=COUNT,
+    harness_errors=COUNT,
+    agent_faults=COUNT,
+    unscored=COUNT,
+    pass_rate=UNKNOWN,
+    pass_rate_macro=UNKNOWN,
+    pass_rate_attempted=UNKNOWN,
+    interval=ENDS,
+    score=UNKNOWN,
+    primary={"type": ["object", "null"]},
+    cost=SUM,
+    tokens=SUM,
+    duration_s=_object("median known of", median=UNKNOWN, known=COUNT, of=COUNT),
+    flaky=TEXTS,
+    never=TEXTS,
+    stable=TEXTS,
+)
+EXPERIMENT = _object(
+    "experiment suite finished arms runs totals total_count report_hash",
+    experiment=TEXT,
+    suite=TEXT,
+    finished=FLAG,
+    primary=NULLABLE,
+    alpha=NUMBER,
+    looks=COUNT,
+    arms=ARMS,
+    runs=_records(run_id=TEXT, arm=TEXT, repeat=COUNT, state=TEXT, case_count=COUNT, terminal=COUNT),
+    totals=OBJECT,
+    comparisons=OBJECTS,
+    cases=_records(id=TEXT, arms=OBJECT),
+    failures=_records(trial=TEXT, run_id=TEXT, arm=TEXT, repeat=COUNT, id=TEXT, status=TEXT, scores=OBJECTS),
+    groups=_records(key=TEXT, count=COUNT, cases=TEXTS, arms=COUNTS, examples=OBJECTS),
+    group_by=TEXT,
+    held_out=COUNT,
+    files=TEXTS,
+    total_count=COUNT,
+    report_hash={"type": "null"},
 )
 
 SCHEMAS: dict[str, Schema] = {
@@ -128,27 +180,44 @@ SCHEMAS: dict[str, Schema] = {
         run=SUMMARY,
         report_hash=TEXT,
     ),
-    "status": _object(
-        "run_id run_dir state run progress cases recommended_action",
-        run_id=TEXT,
-        run_dir=TEXT,
-        state={"enum": ["completed", "running", "stale", "orphaned"]},
-        run=SUMMARY,
-        progress=PROGRESS,
-        cases=CASES,
-        recommended_action=ACTION,
+    "status": _either(
+        _object(
+            "run_id run_dir state run progress cases recommended_action",
+            run_id=TEXT,
+            run_dir=TEXT,
+            state={"enum": ["completed", "running", "stale", "orphaned"]},
+            run=SUMMARY,
+            progress=PROGRESS,
+            cases=CASES,
+            recommended_action=ACTION,
+        ),
+        _object(
+            "experiment experiment_dir state run progress runs recommended_action",
+            experiment=TEXT,
+            experiment_dir=TEXT,
+            state={"enum": ["completed", "running", "stale", "orphaned"]},
+            run=SUMMARY,
+            progress=PROGRESS,
+            runs=_records(
+                run_id=TEXT, arm=TEXT, repeat=COUNT, state=TEXT, case_count=COUNT, terminal=COUNT, status_counts=COUNTS
+            ),
+            recommended_action=ACTION,
+        ),
     ),
-    "report": _object(
-        "run failures cases run_id report_hash content_hash sealed usage",
-        usage={"type": "object"},
-        run=SUMMARY,
-        failures=OBJECTS,
-        cases=CASES,
-        remarks=OBJECTS,
-        run_id=TEXT,
-        report_hash=TEXT,
-        content_hash=TEXT,
-        sealed=FLAG,
+    "report": _either(
+        _object(
+            "run failures cases run_id report_hash content_hash sealed usage",
+            usage={"type": "object"},
+            run=SUMMARY,
+            failures=OBJECTS,
+            cases=CASES,
+            remarks=OBJECTS,
+            run_id=TEXT,
+            report_hash=TEXT,
+            content_hash=TEXT,
+            sealed=FLAG,
+        ),
+        EXPERIMENT,
     ),
     "rescore": _object("report_hash rescored_from", **RUN["properties"], rescored_from=TEXT),
     "compare": _object(
@@ -164,27 +233,29 @@ SCHEMAS: dict[str, Schema] = {
         items=COUNT,
         judged=COUNT,
         errors=OBJECT,
-        accuracy=NULLABLE_NUMBER,
-        kappa=NULLABLE_NUMBER,
+        accuracy=UNKNOWN,
+        kappa=UNKNOWN,
         kappa_interval={"type": ["array", "null"], "items": {"type": "number"}},
         confusion=OBJECT,
-        leniency=NULLABLE_NUMBER,
-        repeatability=NULLABLE_NUMBER,
-        position_bias=NULLABLE_NUMBER,
-        first_chosen=NULLABLE_NUMBER,
+        leniency=UNKNOWN,
+        repeatability=UNKNOWN,
+        position_bias=UNKNOWN,
+        first_chosen=UNKNOWN,
     ),
     "worker": _object("key ended worker", key=TEXT, ended=TEXT, worker=TEXT, reason=NULLABLE),
     "explain": _object(
         "run_id case status hops plugins digests", run_id=TEXT, case=TEXT, status=TEXT, hops=OBJECTS, plugins=OBJECTS
     ),
     "verify": _object(
-        "run_id ok sealed events artifacts first_damage",
+        "ok sealed events artifacts first_damage",
         run_id=TEXT,
+        experiment=TEXT,
         ok=FLAG,
         sealed=FLAG,
         events=COUNT,
         artifacts=COUNT,
         first_damage={"type": ["object", "null"]},
+        runs=OBJECTS,
     ),
     "audit": _object(
         "suite case_count noop gold problems",

@@ -14,10 +14,7 @@ def take_look(layout: Layout, view: ExperimentView, metric: str) -> int:
 
     A look at the same trials by the same metric is the same look. Raises ``DiskFull`` when it cannot be written.
     """
-    record = ExperimentRecord(layout.experiment(view.id))
-    seen = [event["data"] for event in record.events() if event["type"] == "LOOKED"]
-    counts = list(dict.fromkeys(look.get("trials") for look in seen))
-    trials = len(view.trials)
-    if {"metric": metric, "trials": trials} not in [{key: look.get(key) for key in ("metric", "trials")} for look in seen]:
-        record.log(("LOOKED", {"metric": metric, "trials": trials}))
-    return counts.index(trials) + 1 if trials in counts else len(counts) + 1
+    if (metric, len(view.trials)) not in view.looked:
+        record = ExperimentRecord(layout.experiment(view.id))
+        record.log(("LOOKED", {"metric": metric, "trials": len(view.trials)}))
+    return view.look

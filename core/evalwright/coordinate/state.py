@@ -29,6 +29,7 @@ def classify(run: RunDirectory, summaries: Mapping[str, Mapping[str, Any]]) -> R
         "state": state_of(run),
         "reservation": {"present": bool(read_reservation(run)), "live": held == "held"},
         "queue_jobs": [],
+        "experiment": _place(run),
     }
     try:
         entry["cases"] = _counts(run)
@@ -98,6 +99,15 @@ def _statuses(events: list[Event]) -> dict[str, str]:
         elif event["type"] == "RUN_RESUMED":
             found = {case: status for case, status in found.items() if status not in OPEN}
     return found
+
+
+def _place(run: RunDirectory) -> Record | None:
+    """Return ``{id, arm, repeat}``: the experiment that the run was made for, if its record can be read and names one."""
+    try:
+        place = read_object(run.run_json).get("experiment")
+    except RunCorrupt:
+        return None
+    return {key: place.get(key) for key in ("id", "arm", "repeat")} if is_object(place) else None
 
 
 def _counts(run: RunDirectory) -> Record:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evalwright.report.comparison import ArmComparison
+from evalwright.report.difference import Difference
+from evalwright.report.screen import difference_bar
 from evalwright.report.text import printable
 from evalwright.stats import Interval, ResourceDifference
 
-__all__ = ["comparison_text", "digits_of", "headline_of", "shown", "signed"]
+__all__ = ["comparison_text", "difference_of", "digits_of", "headline_of", "shown", "signed"]
 
 MAX_NAMES = 8
+BAR = 41
 
 
 def comparison_text(comparison: ArmComparison) -> str:
@@ -19,6 +22,7 @@ def comparison_text(comparison: ArmComparison) -> str:
     lines = [headline_of(comparison)]
     means = [f"{printable(n)} {shown(m)}" for n, m in ((comparison.a, result.mean_first), (comparison.b, result.mean_second))]
     lines.append(f"  {comparison.metric}: {', '.join(means)} over {result.pairs} pairs of cases")
+    lines += _picture(comparison)
     lines += [f"  {line}" for line in _costs(comparison)]
     for names, what in (
         (sorted({*result.only_first, *result.only_second}), "only one side has them"),
@@ -37,6 +41,17 @@ def comparison_text(comparison: ArmComparison) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _picture(comparison: ArmComparison) -> Sequence[str]:
+    """Return the interval as a bar with its ends."""
+    interval, value = comparison.interval, comparison.result.difference
+    if interval is None or value is None:
+        return []
+    digits = digits_of(value)
+    reach = max(abs(interval.low), abs(interval.high), abs(value))
+    bar = difference_bar(value, interval.low, interval.high, BAR)
+    return [f"  {signed(-reach, digits)} {bar} {signed(reach, digits)}"]
+
+
 def headline_of(comparison: ArmComparison) -> str:
     """Return the one line that answers the question."""
     result = comparison.result
@@ -51,6 +66,19 @@ def headline_of(comparison: ArmComparison) -> str:
     digits = digits_of(result.difference)
     cases = f"{result.wins} {'case' if result.wins == 1 else 'cases'} won, {result.losses} lost, {result.ties} tied"
     return f"{said}: {signed(result.difference, digits)}{_range(comparison.interval, digits)}, p = {_p(comparison.p)}. {cases}."
+
+
+def difference_of(comparison: ArmComparison) -> Difference:
+    """Return a comparison as reports and pictures show it."""
+    interval = comparison.interval
+    return Difference(
+        label=f"{comparison.b} against {comparison.a}",
+        difference=comparison.result.difference,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        answer=comparison.answer,
+        sentence=headline_of(comparison),
+    )
 
 
 def signed(value: float, digits: int = 2) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from evalwright.ledger import Event
 from evalwright.report.totals import rates
 from evalwright.report.trials import RunRows, Trial, rows_of
 from evalwright.rundir import Layout, find_run, is_experiment
@@ -18,7 +17,10 @@ __all__ = ["ExperimentView", "read_experiment", "read_subject"]
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentView:
-    """What is known of an experiment now. ``looks`` is how often somebody compared its arms before."""
+    """What is known of an experiment now.
+
+    ``looked`` says by which metric somebody compared the arms before, and how many trials were finished then.
+    """
 
     id: str
     suite: str
@@ -26,13 +28,25 @@ class ExperimentView:
     alpha: float
     cells: Sequence[Cell]
     runs: Sequence[RunRows]
-    looks: int = 0
+    looked: Sequence[tuple[str, int]] = ()
     max_cost: float | None = None
 
     @cached_property
     def arms(self) -> list[str]:
         """Return the names of the arms, in the order in which they were planned."""
         return list(dict.fromkeys(cell.arm for cell in self.cells))
+
+    @property
+    def looks(self) -> int:
+        """Return how often the arms were compared, each time with more trials than before."""
+        return len({trials for _, trials in self.looked})
+
+    @property
+    def look(self) -> int:
+        """Return the number that a look at the arms as they are now has or would have, from 1."""
+        counts = list(dict.fromkeys(trials for _, trials in self.looked))
+        now = len(self.trials)
+        return counts.index(now) + 1 if now in counts else len(counts) + 1
 
     @property
     def repeats(self) -> int:
@@ -92,7 +106,7 @@ def read_experiment(layout: Layout, name: str) -> ExperimentView:
         alpha=float(document.get("alpha", 0.05)),
         cells=cells,
         runs=runs,
-        looks=_looks(events),
+        looked=[(str(e["data"].get("metric")), int(e["data"].get("trials", 0))) for e in events if e["type"] == "LOOKED"],
         max_cost=document.get("max_cost_usd"),
     )
 
@@ -105,7 +119,3 @@ def read_subject(layout: Layout, name: str | None, run_dir: str | None = None) -
     rows = rows_of(run)
     cell = Cell(rows.repeat, rows.arm, rows.id, len(rows.planned))
     return ExperimentView(id=rows.id, suite=rows.suite, primary=None, alpha=0.05, cells=[cell], runs=[rows])
-
-
-def _looks(events: Sequence[Event]) -> int:
-    return sum(event["type"] == "LOOKED" for event in events)

@@ -6,20 +6,24 @@ import json
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalwright.canonical import is_object
 from evalwright.errors import RunCorrupt
 from evalwright.interfaces import Exporter, RunView
+from evalwright.report.experiment import ExperimentView
+from evalwright.report.failures import Failure, failures_of, reported_case
 from evalwright.report.projection import Projection, ReportedCase
 from evalwright.report.text import case_lines
 
-__all__ = ["JUnitExporter", "durations_of", "junit_report"]
+__all__ = ["JUnitExporter", "durations_of", "junit_experiment", "junit_report"]
 
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 MAX_BODY = 8192
+NO_RESULT = "no result"
 
 
 def junit_report(report: Projection, *, durations: Mapping[str, float], failures_only: bool = False) -> str:
@@ -27,21 +31,54 @@ def junit_report(report: Projection, *, durations: Mapping[str, float], failures
 
     ``durations`` are seconds by case id.
     """
-    counts = report.counts
-    seconds = {case_id: value if 0 <= value < math.inf else 0.0 for case_id, value in durations.items()}
-    name = _clean(report.suite)
-    totals = {
-        "name": name,
-        "tests": str(len(report.cases)),
-        "failures": str(counts["fail"]),
-        "errors": str(counts["error"]),
-        "skipped": str(counts.get("unscored", 0)),
-        "time": f"{sum(seconds.values()):.3f}",
-    }
-    root = ET.Element("testsuites", totals)
-    suite = ET.SubElement(root, "testsuite", totals)
-    for case in report.failures if failures_only else report.cases:
-        _add(suite, name, case, seconds.get(case.id, 0.0))
+    shown = report.failures if failures_only else report.cases
+    return _document(report.suite, [_Part(report.suite, report.cases, shown, durations)])
+
+
+def junit_experiment(view: ExperimentView, *, failures: Sequence[Failure] | None = None) -> str:
+    """Return the document of an experiment: a ``testsuite`` for each pass of an arm, its name ``SUITE.ARM.REPEAT``.
+
+    Its counts are of all its cases; one without a result is ``skipped``. With ``failures`` only those are listed.
+    """
+    runs = {run.id: run for run in view.runs}
+    planned = next((run.planned for run in view.runs), ())
+    failed = {(failure.trial.run_id, failure.trial.case): failure.case for failure in failures_of(view)}
+    parts: list[_Part] = []
+    for cell in view.cells:
+        trials = runs[cell.run_id].trials if cell.run_id in runs else ()
+        cases = {trial.case: failed.get((trial.run_id, trial.case)) or reported_case(trial) for trial in trials}
+        missing = [ReportedCase(id=case, status=NO_RESULT, scores=[]) for case in planned if case not in cases]
+        shown = [*cases.values(), *missing]
+        if failures is not None:
+            shown = [failure.case for failure in failures if failure.trial.run_id == cell.run_id]
+        seconds = {trial.case: trial.duration_ms / 1000 for trial in trials if trial.duration_ms is not None}
+        parts.append(_Part(f"{view.suite}.{cell.arm}.{cell.repeat}", [*cases.values(), *missing], shown, seconds))
+    return _document(view.suite, parts)
+
+
+class _Part(NamedTuple):
+    """One ``testsuite``: what it counts, and what it lists."""
+
+    name: str
+    cases: Sequence[ReportedCase]
+    shown: Sequence[ReportedCase]
+    durations: Mapping[str, float]
+
+
+def _document(name: str, parts: Sequence[_Part]) -> str:
+    root = ET.Element("testsuites")
+    totals: Counter[str] = Counter()
+    time = 0.0
+    for part in parts:
+        seconds = {case_id: value if 0 <= value < math.inf else 0.0 for case_id, value in part.durations.items()}
+        counts = Counter({"tests": len(part.cases), **_counts(part.cases)})
+        suite = ET.SubElement(root, "testsuite", _attributes(part.name, counts, sum(seconds.values())))
+        totals += counts
+        time += sum(seconds.values())
+        for case in part.shown:
+            _add(suite, _clean(part.name), case, seconds.get(case.id, 0.0))
+    for key, value in _attributes(name, totals, time).items():
+        root.set(key, value)
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
@@ -81,6 +118,16 @@ def _runner(run: RunView, case_id: str) -> Mapping[str, Any]:
     except (OSError, ValueError, RunCorrupt):
         return {}
     return record if is_object(record) else {}
+
+
+def _counts(cases: Sequence[ReportedCase]) -> Counter[str]:
+    kinds = {"pass": "passed", "fail": "failures", "error": "errors"}
+    return Counter(kinds.get(case.status, "skipped") for case in cases)
+
+
+def _attributes(name: str, counts: Mapping[str, int], seconds: float) -> dict[str, str]:
+    numbers = {key: str(counts.get(key, 0)) for key in ("tests", "failures", "errors", "skipped")}
+    return {"name": _clean(name), **numbers, "time": f"{seconds:.3f}"}
 
 
 def _add(suite: ET.Element, name: str, case: ReportedCase, seconds: float) -> None:

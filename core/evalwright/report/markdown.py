@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from evalwright.report.projection import Projection, ReportedCase
-from evalwright.report.text import finding_text, usage_lines
+from evalwright.report.text import finding_text, printable, usage_lines
 from evalwright.report.totals import rates
 
-__all__ = ["markdown_report"]
+__all__ = ["escaped", "failure_lines", "markdown_report"]
 
 
 def markdown_report(report: Projection, *, failures_only: bool = False) -> str:
@@ -26,28 +26,34 @@ def markdown_report(report: Projection, *, failures_only: bool = False) -> str:
         "",
         "## Failures",
         "",
-        *(line for case in report.failures for line in _failure(case)),
+        *(line for case in report.failures for line in failure_lines(case)),
     ]
     if not report.failures:
         lines.append("None.")
     if report.remarked:
-        lines += ["", "## Passed with findings", "", *(line for case in report.remarked for line in _failure(case))]
+        lines += ["", "## Passed with findings", "", *(line for case in report.remarked for line in failure_lines(case))]
     if not failures_only:
         lines += ["", "## Cases", "", "| case | status |", "|---|---|"]
         lines += [f"| `{case.id}` | {case.status} |" for case in report.cases]
     return "\n".join(lines) + "\n"
 
 
-def _failure(case: ReportedCase) -> list[str]:
-    lines = [f"- `{case.id}` {case.status}"]
+def failure_lines(case: ReportedCase) -> list[str]:
+    """Return one case that did not pass: a list item, and below it what each scorer objected to."""
+    lines = [f"- {_code(case.id)} {case.status}"]
     if case.reason:
-        lines.append(f"  - {_escaped(' '.join(case.reason.split()))}")
+        lines.append(f"  - {escaped(' '.join(case.reason.split()))}")
     for score in case.remarks:
-        name = score.get("id", score["scorer"]) + ("" if score.get("required", True) else " (advisory)")
-        reasons = [_escaped(finding_text(finding)) for finding in score["findings"]] or [score["label"]]
+        name = escaped(str(score.get("id", score["scorer"]))) + ("" if score.get("required", True) else " (advisory)")
+        reasons = [escaped(finding_text(finding)) for finding in score["findings"]] or [escaped(str(score["label"]))]
         lines += [f"  - {name}: {reason}" for reason in reasons]
     return lines
 
 
-def _escaped(text: str) -> str:
-    return "".join(f"\\{c}" if c in "\\`*_<>[]|#" else c for c in text)
+def escaped(text: str) -> str:
+    """Return text that markdown shows as it is, a table's cell included."""
+    return "".join(f"\\{c}" if c in "\\`*_<>[]|#$" else c for c in printable(text))
+
+
+def _code(text: str) -> str:
+    return escaped(text) if "`" in text else f"`{printable(text)}`"

@@ -18,7 +18,7 @@ from evalwright.rundir import RunDirectory, changed_artifacts, read_object
 from evalwright.scoring import mean_score
 from evalwright.workspace import digest_file
 
-__all__ = ["OUR_FORMAT", "Projection", "ReportedCase", "project"]
+__all__ = ["OUR_FORMAT", "Projection", "ReportedCase", "failure_reason", "project"]
 
 OUR_FORMAT = "evalwright/1"
 ATTEMPTS = frozenset({"TRIAL_FINISHED", "TRIAL_RETRIED", "TRIAL_LATE"})
@@ -237,11 +237,11 @@ def _reported(
     digests: Mapping[str, str],
     directory: Path,
 ) -> ReportedCase:
-    reason = _reason(directory) if status == "error" else None
+    reason = failure_reason(directory) if status == "error" else None
     return ReportedCase(id=str(case_id), status=status, scores=scores, fault=fault, reason=reason, digests=digests)
 
 
-def _reason(directory: Path) -> str | None:
+def failure_reason(directory: Path) -> str | None:
     """Return what ``runner.json`` says about the trial's own failure."""
     try:
         error = read_object(directory / "runner.json").get("error")

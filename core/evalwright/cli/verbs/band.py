@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply
+from evalwright.cli.experiments import screen
 from evalwright.cli.gating import named_sides
 from evalwright.cli.project import open_project
 from evalwright.report.banding import band_of
@@ -23,7 +24,7 @@ def answer(session: Session) -> Reply:
     metric = options.metric or view.primary or "pass_rate"
     bands = [band_of(side, metric=metric, items=options.items or "pass") for side in sides if side.trials]
     data = {"experiment": view.id, "metric": metric, "arms": [found.as_json() for found in bands]}
-    reply = Reply(data=data, text="\n".join(map(band_text, bands)))
+    reply = Reply(data=data, text=screen().text("\n".join(map(band_text, bands)).splitlines()))
     if len(sides) > 1:
         reply.then(f"evalwright compare {view.id}", "compare the arms with each other")
     return reply

@@ -6,6 +6,7 @@ from typing import Any
 
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply
+from evalwright.cli.experiments import screen
 from evalwright.cli.gating import named_sides
 from evalwright.cli.project import open_project
 from evalwright.coordinate import take_look
@@ -25,7 +26,7 @@ def answer(session: Session) -> Reply:
     options = session.options
     layout = open_project(session).layout
     comparisons = _within(session, layout) if options.b is None else _between(session, layout)
-    text = "\n".join(comparison_text(comparison) for comparison in comparisons)
+    text = screen().text("\n".join(map(comparison_text, comparisons)).splitlines())
     reply = Reply(data=comparison_data(comparisons), text=text)
     subject = options.a.partition(":")[0]
     return reply.then(f"evalwright report {subject} --failures", "see what did not pass, and why")

@@ -12,6 +12,7 @@ from evalwright.cli.project import Project, open_project
 from evalwright.coordinate import Lease, classify, clear_leftovers
 from evalwright.errors import RunBusy, UsageError
 from evalwright.rundir import Layout, RunDirectory, abandoned, read_summaries, runs_in
+from evalwright.rundir.upkeep import discard_experiment, empty_experiments, needed_runs
 from evalwright.workspace import remove_tree
 
 __all__ = ["answer"]
@@ -38,12 +39,20 @@ def _list(session: Session, layout: Layout) -> Reply:
     page, pagination = paged(runs, "run_id", options.limit or PAGE, options.cursor)
     summaries = read_summaries(layout.index)
     entries = [classify(item["run"], summaries) for item in page]
-    text = "".join(f"{entry['run_id']}\t{entry['state']}\n" for entry in entries)
+    text = "".join(f"{entry['run_id']}\t{entry['state']}{_membership(entry)}\n" for entry in entries)
     data = {"runs": entries, "count": len(entries), "total_count": len(runs)}
     reply = Reply(data=data, text=text or "no runs yet\n", pagination=pagination)
     if pagination["has_more"]:
         reply.then(f"evalwright jobs list --cursor {pagination['next_cursor']} --json", "see the next page")
     return reply
+
+
+def _membership(entry: Record) -> str:
+    """Return to which experiment of several runs one belongs."""
+    place = entry["experiment"]
+    if not place or place["id"] == entry["run_id"]:
+        return ""
+    return f"\texperiment {place['id']}, arm {place['arm']}, repeat {place['repeat']}"
 
 
 def _get(project: Project, name: str | None) -> Reply:
@@ -54,22 +63,30 @@ def _get(project: Project, name: str | None) -> Reply:
 
 
 def _prune(session: Session, layout: Layout, workspaces: Path | None) -> Reply:
-    """Remove stale reservations and orphaned runs; finished, running and resumable runs are never touched."""
+    """Remove stale reservations, orphaned runs and records of experiments without runs.
+
+    Finished, running and resumable runs are never touched, nor runs of an experiment that has others.
+    """
     confirmed = session.options.yes or session.options.force
     by_state: dict[str, list[str]] = {}
     for run in runs_in(layout):
         entry = classify(run, {})
         state = entry["state"] if entry["state"] != "stale" or entry["reservation"]["present"] else "resumable"
         by_state.setdefault(state, []).append(run.path.name)
-    by_state.setdefault("orphaned", []).extend(run.path.name for run in abandoned(layout))
-    removed: dict[str, list[str]] = {"reservations": [], "runs": []}
+    needed = needed_runs(layout, by_state.get("orphaned", []))
+    by_state["needed"] = [name for name in by_state.get("orphaned", []) if name in needed]
+    by_state["orphaned"] = [name for name in by_state.get("orphaned", []) if name not in needed]
+    empty = empty_experiments(layout, without=by_state["orphaned"])
+    by_state["orphaned"].extend(run.path.name for run in abandoned(layout))
+    removed: dict[str, list[str]] = {"reservations": [], "runs": [], "experiments": []}
     if confirmed:
         removed["reservations"] = [name for name in by_state.get("stale", []) if _drop_reservation(layout, name)]
         clear_leftovers(layout, workspaces)
         removed["runs"] = [name for name in by_state["orphaned"] if _drop(RunDirectory(layout.runs / name), layout)]
+        removed["experiments"] = [name for name in empty if discard_experiment(layout, name)]
     refused = [
-        {"run_id": name, "state": state if state != "resumable" else "stale"}
-        for state in ("completed", "running", "resumable")
+        {"run_id": name, "state": {"resumable": "stale", "needed": "orphaned"}.get(state, state)}
+        for state in ("completed", "running", "resumable", "needed")
         for name in by_state.get(state, [])
     ]
     data = {
@@ -77,6 +94,7 @@ def _prune(session: Session, layout: Layout, workspaces: Path | None) -> Reply:
         "candidates": {
             "stale_reservations": by_state.get("stale", []),
             "orphaned_runs": by_state["orphaned"],
+            "empty_experiments": empty,
         },
         "removed": removed,
         "refused": refused,

@@ -1,15 +1,26 @@
-"""``report``: the verdicts of a run, recomputed from its artifacts."""
+"""``report``: the verdicts of a run or of an experiment, recomputed from artifacts."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from typing import Any
 
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply, paged
 from evalwright.cli.project import open_project
+from evalwright.cli.report_experiment import experiment_report, write_files
 from evalwright.errors import UsageError
-from evalwright.report import Projection, StoredRun, durations_of, junit_report, markdown_report, report_document, text_report
+from evalwright.report import (
+    Projection,
+    StoredRun,
+    durations_of,
+    junit_report,
+    markdown_report,
+    read_subject,
+    report_document,
+    text_report,
+)
 from evalwright.report import project as project_run
 from evalwright.rundir import RunDirectory
 
@@ -17,19 +28,50 @@ __all__ = ["answer"]
 
 
 def answer(session: Session) -> Reply:
-    """Return ``{run, failures[], cases[], run_id, report_hash}``, or the report in the asked form."""
+    """Return ``{run, failures[], cases[], run_id, report_hash}``, the same of an experiment, or the report in another form."""
     options = session.options
-    run = open_project(session).run(options.run, options.run_dir)
+    project = open_project(session)
+    form = _form(session)
+    record = project.experiment(options.run, options.run_dir)
+    if record is None:
+        run = project.run(options.run, options.run_dir)
+        if not (_partial(options) or form in ("sarif", "github")):
+            return _run_report(session, run, form)
+    return experiment_report(session, read_subject(project.layout, options.run, options.run_dir), form)
+
+
+def _form(session: Session) -> str:
+    """Return the form that is wanted. Raises ``UsageError`` for flags that it does not have."""
+    options = session.options
+    form: str = options.format or ("text" if sys.stdout.isatty() else "json")
+    if options.out is not None and form != "markdown":
+        raise UsageError("--out goes with --format markdown", hint="add --format markdown", key="out")
+    if options.group_by and form not in ("text", "markdown", "json"):
+        raise UsageError(f"a {form} report has no groups", hint="use --format text, markdown or json", key="group_by")
+    if options.json:
+        return "json"
+    if form != "json" and (options.limit is not None or options.cursor is not None):
+        raise UsageError(f"a {form} report has no pages", hint="use --format json with --limit and --cursor")
+    return form
+
+
+def _partial(options: Any) -> bool:
+    """Tell whether less or something else is asked for than the whole run; that is reported as an experiment of one run."""
+    return bool(options.case or options.tag or options.split or options.group_by)
+
+
+def _run_report(session: Session, run: RunDirectory, form: str) -> Reply:
     report = project_run(run)
     for warning in report.warnings:
         session.warn(warning["code"], warning["message"])
     reply = _envelope(session, report)
-    paging = options.limit is not None or options.cursor is not None
-    form = options.format or ("text" if sys.stdout.isatty() else "json")
-    if form != "json" and not options.json:
-        if paging:
-            raise UsageError(f"a {form} report has no pages", hint="use --format json with --limit and --cursor")
-        reply.body = _rendered(form, report, run, failures_only=options.failures)
+    out = session.options.out
+    if out is not None:
+        text = markdown_report(report, failures_only=session.options.failures)
+        reply.data["files"] = write_files(out, {"report.md": text})
+    if form != "json":
+        told = "".join(f"wrote {name}\n" for name in reply.data.get("files", ()))
+        reply.body = told or _rendered(form, report, run, failures_only=session.options.failures)
     again = f"evalwright report --run-dir {shlex.quote(str(run.path))}"
     return reply.then(f"{again} --format json", "make this report again")
 

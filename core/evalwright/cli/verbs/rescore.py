@@ -8,9 +8,8 @@ from pathlib import Path
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply
 from evalwright.cli.project import Project, open_project
-from evalwright.cli.verbs.run import experiment_reply, outcome_reply
+from evalwright.cli.verbs.run import experiment_reply
 from evalwright.coordinate import RunRequest, rescore
-from evalwright.report import read_subject
 from evalwright.rundir import RunDirectory, is_experiment, read_object
 from evalwright.rundir.experiment import ExperimentRecord
 from evalwright.suite import load_suite
@@ -35,11 +34,8 @@ def answer(session: Session) -> Reply:
         environment=session.environment,
     )
     outcome = rescore(request, sources, scorers=options.scorer, judges=options.judge, warn=session.warn)
-    if len(outcome.runs) == 1:
-        reply = outcome_reply(session, outcome.runs[0], rescored_from=options.run)
-    else:
-        reply = experiment_reply(session, outcome, read_subject(layout, outcome.id))
-        reply.data = {**reply.data, "rescored_from": options.run}
+    reply = experiment_reply(project, outcome)
+    reply.data = {**reply.data, "rescored_from": options.run}
     return reply
 
 

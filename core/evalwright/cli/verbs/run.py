@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply
+from evalwright.cli.experiments import next_commands, screen
 from evalwright.cli.gating import Gates
 from evalwright.cli.project import Project, open_project, selection_of
 from evalwright.coordinate import (
@@ -19,9 +20,11 @@ from evalwright.coordinate import (
     take_look,
 )
 from evalwright.errors import UsageError
-from evalwright.report import ExperimentView, read_subject, text_report
+from evalwright.report import ExperimentView, read_experiment, read_subject, text_report
+from evalwright.report.arms import arm_figures
 from evalwright.report.comparison import ArmComparison, compare_arms
-from evalwright.report.comparison_text import headline_of
+from evalwright.report.comparison_text import difference_of
+from evalwright.report.experiment_text import summary_text
 from evalwright.rundir import is_experiment
 
 __all__ = ["answer", "experiment_reply", "outcome_reply", "run_request"]
@@ -41,11 +44,8 @@ def answer(session: Session) -> Reply:
         if session.options.force:
             raise UsageError("--force goes with --resume", hint="leave it out", key="force")
         outcome = run_experiment(run_request(project), stop=stop, observers=project.observers, warn=session.warn)
-    if len(outcome.runs) == 1 and not gates.gates:
-        return outcome_reply(session, outcome.runs[0])
-    view = read_subject(project.layout, outcome.id)
-    reply = outcome_reply(session, outcome.runs[0]) if len(outcome.runs) == 1 else experiment_reply(session, outcome, view)
-    return gates.decide(view, reply)
+    reply = experiment_reply(project, outcome)
+    return gates.decide(read_subject(project.layout, outcome.id), reply) if gates.gates else reply
 
 
 def run_request(project: Project) -> RunRequest:
@@ -66,29 +66,36 @@ def run_request(project: Project) -> RunRequest:
     )
 
 
-def experiment_reply(session: Session, outcome: ExperimentOutcome, view: ExperimentView) -> Reply:
-    """Return the answer for all runs that were made together."""
+def experiment_reply(project: Project, outcome: ExperimentOutcome) -> Reply:
+    """Return the answer for all runs that were made together: the only run's, or the figures of each arm."""
+    session = project.session
+    if len(outcome.runs) == 1:
+        return outcome_reply(session, outcome.runs[0])
     for run in outcome.runs:
         for warning in run.report.warnings:
             session.warn(warning["code"], f"{run.report.run_id}: {warning['message']}")
     errors = outcome.data["totals"]["harness_errors"]
     if errors:
         session.warn("W_PARTIAL_RUN", f"{errors} of {outcome.data['totals']['attempted']} trials ended in a harness error")
-    comparisons = _compared(session, view)
-    lines = [f"{run.report.run_id}: {run.report.counts}" for run in outcome.runs]
-    lines += [headline_of(comparison) for comparison in comparisons]
-    data = outcome.data | {"comparisons": [comparison.as_json() for comparison in comparisons]}
-    reply = Reply(data=data, text="\n".join(lines) + "\n")
+    view = read_experiment(project.layout, outcome.id)
+    comparisons = _compared(project, view)
+    differences = [difference_of(comparison) for comparison in comparisons]
+    text = summary_text(view, screen=screen(), comparisons=differences, closer=next_commands(view))
+    if outcome.existing:
+        text = f"These runs were finished before; nothing was executed.\n{text}"
+    arms = [arm.as_json(view.primary) for arm in arm_figures(view)]
+    told = {"arms": arms, "comparisons": [comparison.as_json() for comparison in comparisons]}
+    reply = Reply(data={**outcome.data, **told}, text=text)
     if session.options.fail_on_fail and not all(run.report.ok for run in outcome.runs):
         reply.exit_code = 6
     return reply.then(f"evalwright report {outcome.id} --format json", "see the arms and what they passed")
 
 
-def _compared(session: Session, view: ExperimentView) -> list[ArmComparison]:
+def _compared(project: Project, view: ExperimentView) -> list[ArmComparison]:
     """Return every arm against the first; that is a look at the data, and on record as one."""
     if len(view.arms) < 2:
         return []
-    look = take_look(open_project(session).layout, view, view.primary or "pass_rate")
+    look = take_look(project.layout, view, view.primary or "pass_rate")
     return compare_arms(view, look=look)
 
 

@@ -1,4 +1,4 @@
-"""``status``: the state of a run, while it runs too."""
+"""``status``: the state of a run or of an experiment, while it runs too."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply, paged
 from evalwright.cli.project import open_project
+from evalwright.cli.status_experiment import experiment_status
 from evalwright.coordinate import live_cases, state_of
 from evalwright.coordinate.lease import read_reservation
 from evalwright.coordinate.state import OPEN, identity_of
@@ -21,7 +22,11 @@ __all__ = ["answer"]
 def answer(session: Session) -> Reply:
     """Return state, progress, lease and the status of each case."""
     options = session.options
-    run = open_project(session).run(options.run, options.run_dir)
+    project = open_project(session)
+    record = project.experiment(options.run, options.run_dir)
+    if record is not None:
+        return experiment_status(session, project.layout, record)
+    run = project.run(options.run, options.run_dir)
     state = state_of(run)
     if state == "completed":
         data, cases = _finished(session, run)
