@@ -65,7 +65,7 @@ def headline_of(comparison: ArmComparison) -> str:
     }[comparison.answer]
     digits = digits_of(result.difference)
     cases = f"{result.wins} {'case' if result.wins == 1 else 'cases'} won, {result.losses} lost, {result.ties} tied"
-    return f"{said}: {signed(result.difference, digits)}{_range(comparison.interval, digits)}, p = {_p(comparison.p)}. {cases}."
+    return f"{said}: {signed(result.difference, digits)}{_range(comparison.interval, digits)}, p {_p(comparison.p)}. {cases}."
 
 
 def difference_of(comparison: ArmComparison) -> Difference:
@@ -101,7 +101,7 @@ def _range(interval: Interval | None, digits: int) -> str:
 
 
 def _p(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"{p:.2g}"
+    return "< 0.001" if p < 0.001 else f"= {p:.2g}"
 
 
 def _costs(comparison: ArmComparison) -> Sequence[str]:

@@ -82,8 +82,8 @@ def interval_bar(value: float | None, low: float | None, high: float | None, wid
 def difference_bar(value: float, low: float, high: float, width: int) -> str:
     """Return a bar with 0 in its middle and the farthest end of the interval at its own: shaded, the value solid."""
     reach = max(abs(low), abs(high), abs(value)) or 1.0
-    places = ((place / reach + 1) / 2 for place in (value, low, high))
-    cells = list(interval_bar(*places, width))
+    middle, start, end = ((place / reach + 1) / 2 for place in (value, low, high))
+    cells = list(interval_bar(middle, start, end, width))
     if cells[width // 2] == "─":
         cells[width // 2] = "┼"
     return "".join(cells)
