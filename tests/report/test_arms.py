@@ -9,9 +9,9 @@ import pytest
 from tests.report.views import MIXED, trial, view
 
 from evalwright.model import Usage
-from evalwright.report.arms import arm_figures, never_passed
-from evalwright.report.experiment_data import experiment_data
-from evalwright.report.grid import case_rows
+from evalwright.report.figures.arms import arm_figures, never_passed
+from evalwright.report.figures.grid import case_rows
+from evalwright.report.forms.experiment_data import experiment_data
 
 
 def test_harness_faults_and_unscored_leave_the_rate_and_agent_faults_count_as_zero() -> None:

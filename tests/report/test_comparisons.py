@@ -12,11 +12,12 @@ import pytest
 from evalwright.errors import UsageError
 from evalwright.model import Usage
 from evalwright.report import ExperimentView, RunRows, Trial
-from evalwright.report.banding import band_of
-from evalwright.report.banding_text import band_text
-from evalwright.report.comparison import Side, compare_arms, compare_sides, sides_of
-from evalwright.report.comparison_text import comparison_text, headline_of
-from evalwright.report.gates import check_gates, parse_gate
+from evalwright.report.figures.banding import band_of
+from evalwright.report.figures.comparison import Side, compare_arms, compare_sides, sides_of
+from evalwright.report.figures.gates import check_gates, parse_gate
+from evalwright.report.figures.sentences import headline_of
+from evalwright.report.forms.banding_text import band_text
+from evalwright.report.forms.comparison_text import comparison_text
 from evalwright.rundir import RunDirectory
 from evalwright.rundir.experiment import Cell
 

@@ -12,18 +12,18 @@ import pytest
 from tests.report.views import MIXED, ODD, score, trial, view
 
 from evalwright.report import ExperimentView
-from evalwright.report.annotations import github_annotations
-from evalwright.report.difference import Difference
-from evalwright.report.experiment_data import experiment_data
-from evalwright.report.experiment_markdown import experiment_markdown, groups_markdown
-from evalwright.report.experiment_text import experiment_text, groups_text, headline, summary_text
-from evalwright.report.failures import failures_of
-from evalwright.report.findings import parts_of
-from evalwright.report.grid import case_rows
-from evalwright.report.groups import group_failures
-from evalwright.report.junit import junit_experiment
-from evalwright.report.pictures import pictures
-from evalwright.report.sarif import sarif_report
+from evalwright.report.figures.difference import Difference
+from evalwright.report.figures.failures import failures_of
+from evalwright.report.figures.grid import case_rows
+from evalwright.report.figures.groups import group_failures
+from evalwright.report.forms.annotations import github_annotations
+from evalwright.report.forms.experiment_data import experiment_data
+from evalwright.report.forms.experiment_markdown import experiment_markdown, groups_markdown
+from evalwright.report.forms.experiment_text import experiment_text, groups_text, headline, summary_text
+from evalwright.report.forms.findings import parts_of
+from evalwright.report.forms.junit import junit_experiment
+from evalwright.report.forms.pictures import pictures
+from evalwright.report.forms.sarif import sarif_report
 from evalwright.report.screen import Screen
 from evalwright.rundir.experiment import Cell
 

@@ -18,7 +18,7 @@ from evalwright.report import (
     project,
     text_report,
 )
-from evalwright.report.text import finding_text
+from evalwright.report.wording import finding_text
 from evalwright.rundir import RunDirectory
 
 ODD = "\u001b[31mred\u0000 ]]> <b> & \"'`*_|\ud800\ufffe \r\n# heading\n- [x](y)"

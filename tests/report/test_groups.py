@@ -13,8 +13,8 @@ from tests.report.views import MIXED, score, trial, view
 from evalwright.errors import NothingSelected, RunCorrupt
 from evalwright.report import ExperimentView
 from evalwright.report.cases import CaseFacts, facts_of, select, without_held_out
-from evalwright.report.failures import failures_of
-from evalwright.report.groups import GROUPINGS, Group, folded, group_failures
+from evalwright.report.figures.failures import failures_of
+from evalwright.report.figures.groups import GROUPINGS, Group, folded, group_failures
 
 FACTS = {"a": CaseFacts(("slow", "net"), "train"), "b": CaseFacts(("slow",), "held-out"), "c": CaseFacts()}
 

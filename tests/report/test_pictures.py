@@ -10,10 +10,10 @@ import pytest
 from tests.report.views import MIXED, ODD, view
 
 from evalwright.report import ExperimentView
-from evalwright.report.difference import Difference
-from evalwright.report.grid import case_rows
-from evalwright.report.pictures import Point, cost_picture, differences_picture, heat_picture, pictures, rates_picture
-from evalwright.report.svg import Box, element, label, number, rectangle
+from evalwright.report.figures.difference import Difference
+from evalwright.report.figures.grid import case_rows
+from evalwright.report.forms.pictures import Point, cost_picture, differences_picture, heat_picture, pictures, rates_picture
+from evalwright.report.forms.svg import Box, element, label, number, rectangle
 
 SVG = "{http://www.w3.org/2000/svg}"
 COMPARED = (

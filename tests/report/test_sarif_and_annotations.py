@@ -14,9 +14,9 @@ from jsonschema import Draft202012Validator
 from tests.report.views import MIXED, score, trial, view
 
 from evalwright.report import ExperimentView
-from evalwright.report.annotations import github_annotations
-from evalwright.report.findings import parts_of
-from evalwright.report.sarif import sarif_report
+from evalwright.report.forms.annotations import github_annotations
+from evalwright.report.forms.findings import parts_of
+from evalwright.report.forms.sarif import sarif_report
 
 MESSAGE = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}}
 LOCATION = {

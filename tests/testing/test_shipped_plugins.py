@@ -11,7 +11,7 @@ from typing import Any
 
 from evalwright.interfaces import Host
 from evalwright.model import Change, Entry, Manifest, ScoredTrial, Transcript, Usage
-from evalwright.report.junit import JUnitExporter
+from evalwright.report.forms.junit import JUnitExporter
 from evalwright.testing import (
     DetachedQueue,
     ExporterContract,

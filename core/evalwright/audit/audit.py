@@ -14,7 +14,7 @@ from evalwright.hooks import Observers
 from evalwright.interfaces import ScoreContext
 from evalwright.model import Case, PluginTable, ScoredTrial
 from evalwright.report import Projection, ReportedCase
-from evalwright.report.text import finding_text
+from evalwright.report.wording import finding_text
 from evalwright.rundir import Layout
 from evalwright.store import DirectoryStore
 from evalwright.suite import CheckedSuite

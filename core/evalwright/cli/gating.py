@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from evalwright.cli.envelope import Reply
 from evalwright.errors import UsageError
-from evalwright.report.comparison import Side, sides_of
 from evalwright.report.experiment import ExperimentView, read_subject
-from evalwright.report.gates import Gate, GateResult, check_gates, parse_gate
+from evalwright.report.figures.comparison import Side, sides_of
+from evalwright.report.figures.gates import Gate, GateResult, check_gates, parse_gate
 from evalwright.rundir import Layout
 
 if TYPE_CHECKING:

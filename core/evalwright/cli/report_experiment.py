@@ -14,21 +14,21 @@ from evalwright.cli.envelope import Reply, paged
 from evalwright.cli.experiments import next_commands, run_states, screen, warn_of
 from evalwright.errors import UsageError
 from evalwright.report import ExperimentView
-from evalwright.report.annotations import github_annotations
 from evalwright.report.cases import CaseFacts, facts_of, select, without_held_out
-from evalwright.report.comparison import compare_arms
-from evalwright.report.comparison_text import difference_of
-from evalwright.report.difference import Difference
-from evalwright.report.experiment_data import experiment_data
-from evalwright.report.experiment_markdown import experiment_markdown, groups_markdown
-from evalwright.report.experiment_text import experiment_text, groups_text, headline
-from evalwright.report.failures import Failure, failures_of
-from evalwright.report.findings import parts_of
-from evalwright.report.grid import case_rows
-from evalwright.report.groups import Group, group_failures
-from evalwright.report.junit import junit_experiment
-from evalwright.report.pictures import pictures
-from evalwright.report.sarif import sarif_report
+from evalwright.report.figures.comparison import compare_arms
+from evalwright.report.figures.difference import Difference
+from evalwright.report.figures.failures import Failure, failures_of
+from evalwright.report.figures.grid import case_rows
+from evalwright.report.figures.groups import Group, group_failures
+from evalwright.report.figures.sentences import difference_of
+from evalwright.report.forms.annotations import github_annotations
+from evalwright.report.forms.experiment_data import experiment_data
+from evalwright.report.forms.experiment_markdown import experiment_markdown, groups_markdown
+from evalwright.report.forms.experiment_text import experiment_text, groups_text, headline
+from evalwright.report.forms.findings import parts_of
+from evalwright.report.forms.junit import junit_experiment
+from evalwright.report.forms.pictures import pictures
+from evalwright.report.forms.sarif import sarif_report
 from evalwright.rundir import disk_errors, write_text
 
 __all__ = ["experiment_report", "write_files"]

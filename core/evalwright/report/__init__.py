@@ -2,10 +2,10 @@
 
 from evalwright.report.experiment import ExperimentView, read_experiment, read_subject
 from evalwright.report.explain import explain_trial, explanation_text
-from evalwright.report.junit import durations_of, junit_report
-from evalwright.report.markdown import markdown_report
+from evalwright.report.forms.junit import durations_of, junit_report
+from evalwright.report.forms.markdown import markdown_report
+from evalwright.report.forms.text import case_lines, text_report
 from evalwright.report.projection import Projection, ReportedCase, project
-from evalwright.report.text import case_lines, text_report
 from evalwright.report.totals import rates, status_counts
 from evalwright.report.trials import RunRows, Trial, rows_of
 from evalwright.report.verify import verify_run

@@ -7,7 +7,7 @@ from typing import Any
 
 from evalwright.errors import RunCorrupt, RunNotFound
 from evalwright.ledger import read_events
-from evalwright.report.text import finding_text
+from evalwright.report.wording import finding_text
 from evalwright.rundir import RunDirectory, read_object
 
 __all__ = ["explain_trial", "explanation_text"]

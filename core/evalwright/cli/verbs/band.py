@@ -7,8 +7,8 @@ from evalwright.cli.envelope import Reply
 from evalwright.cli.experiments import screen
 from evalwright.cli.gating import named_sides
 from evalwright.cli.project import open_project
-from evalwright.report.banding import band_of
-from evalwright.report.banding_text import band_text
+from evalwright.report.figures.banding import band_of
+from evalwright.report.forms.banding_text import band_text
 
 __all__ = ["answer"]
 

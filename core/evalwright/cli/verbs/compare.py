@@ -12,8 +12,8 @@ from evalwright.cli.project import open_project
 from evalwright.coordinate import take_look
 from evalwright.errors import UsageError
 from evalwright.report import ExperimentView
-from evalwright.report.comparison import ArmComparison, Side, compare_sides
-from evalwright.report.comparison_text import comparison_text
+from evalwright.report.figures.comparison import ArmComparison, Side, compare_sides
+from evalwright.report.forms.comparison_text import comparison_text
 from evalwright.rundir import Layout, is_experiment
 
 __all__ = ["answer", "comparison_data"]

@@ -21,10 +21,10 @@ from evalwright.coordinate import (
 )
 from evalwright.errors import UsageError
 from evalwright.report import ExperimentView, read_experiment, read_subject, text_report
-from evalwright.report.arms import arm_figures
-from evalwright.report.comparison import ArmComparison, compare_arms
-from evalwright.report.comparison_text import difference_of
-from evalwright.report.experiment_text import summary_text
+from evalwright.report.figures.arms import arm_figures
+from evalwright.report.figures.comparison import ArmComparison, compare_arms
+from evalwright.report.figures.sentences import difference_of
+from evalwright.report.forms.experiment_text import summary_text
 from evalwright.rundir import is_experiment
 
 __all__ = ["answer", "experiment_reply", "outcome_reply", "run_request"]

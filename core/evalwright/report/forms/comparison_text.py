@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evalwright.report.comparison import ArmComparison
-from evalwright.report.difference import Difference
+from evalwright.report.figures.comparison import ArmComparison
+from evalwright.report.figures.sentences import headline_of
 from evalwright.report.screen import difference_bar
-from evalwright.report.text import printable
-from evalwright.stats import Interval, ResourceDifference
+from evalwright.report.wording import digits_of, printable, shown, signed
+from evalwright.stats import ResourceDifference
 
-__all__ = ["comparison_text", "difference_of", "digits_of", "headline_of", "shown", "signed"]
+__all__ = ["comparison_text"]
 
 MAX_NAMES = 8
 BAR = 41
@@ -50,58 +50,6 @@ def _picture(comparison: ArmComparison) -> Sequence[str]:
     reach = max(abs(interval.low), abs(interval.high), abs(value))
     bar = difference_bar(value, interval.low, interval.high, BAR)
     return [f"  {signed(-reach, digits)} {bar} {signed(reach, digits)}"]
-
-
-def headline_of(comparison: ArmComparison) -> str:
-    """Return the one line that answers the question."""
-    result = comparison.result
-    a, b = printable(comparison.a), printable(comparison.b)
-    if result.difference is None:
-        return f"No answer: {a} and {b} have no case in common."
-    said = {
-        "better": f"{b} is better than {a}",
-        "worse": f"{b} is worse than {a}",
-        "no-evidence": f"No evidence that {b} and {a} differ",
-    }[comparison.answer]
-    digits = digits_of(result.difference)
-    cases = f"{result.wins} {'case' if result.wins == 1 else 'cases'} won, {result.losses} lost, {result.ties} tied"
-    return f"{said}: {signed(result.difference, digits)}{_range(comparison.interval, digits)}, p {_p(comparison.p)}. {cases}."
-
-
-def difference_of(comparison: ArmComparison) -> Difference:
-    """Return a comparison as reports and pictures show it."""
-    interval = comparison.interval
-    return Difference(
-        label=f"{comparison.b} against {comparison.a}",
-        difference=comparison.result.difference,
-        low=interval.low if interval else None,
-        high=interval.high if interval else None,
-        answer=comparison.answer,
-        sentence=headline_of(comparison),
-    )
-
-
-def signed(value: float, digits: int = 2) -> str:
-    """Return a figure with its sign and so many digits after the point."""
-    return f"{value:+.{digits}f}"
-
-
-def digits_of(value: float) -> int:
-    """Return how many digits after the point show two significant ones: 2 at least, 4 at most."""
-    return 2 if value == 0 or abs(value) >= 0.095 else 3 if abs(value) >= 0.0095 else 4
-
-
-def shown(value: float | None) -> str:
-    """Return a figure of at most three significant digits; a dash for one that is unknown."""
-    return "–" if value is None else f"{value:.2f}" if 0.01 <= abs(value) < 100 else f"{value:.3g}"
-
-
-def _range(interval: Interval | None, digits: int) -> str:
-    return "" if interval is None else f" ({signed(interval.low, digits)} – {signed(interval.high, digits)})"
-
-
-def _p(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"= {p:.2g}"
 
 
 def _costs(comparison: ArmComparison) -> Sequence[str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evalwright.report.banding import ArmBand
-from evalwright.report.comparison_text import shown
-from evalwright.report.text import printable
+from evalwright.report.figures.banding import ArmBand
+from evalwright.report.wording import printable, shown
 
 __all__ = ["band_text"]
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from evalwright.errors import UsageError
-from evalwright.report.comparison import Side
+from evalwright.report.figures.comparison import Side
 from evalwright.report.trials import Trial
 from evalwright.stats import (
     Band,

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from evalwright.errors import UsageError
-from evalwright.report.comparison import Side, compare_sides
-from evalwright.report.comparison_text import headline_of, shown
+from evalwright.report.figures.comparison import Side, compare_sides
+from evalwright.report.figures.sentences import headline_of
 from evalwright.report.trials import Trial
+from evalwright.report.wording import shown
 
 __all__ = ["Gate", "GateResult", "check_gates", "parse_gate"]
 

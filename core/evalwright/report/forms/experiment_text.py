@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evalwright.report.arms import ArmFigures, arm_figures, never_passed
-from evalwright.report.difference import Difference
 from evalwright.report.experiment import ExperimentView
-from evalwright.report.failures import Failure
-from evalwright.report.grid import CaseRow, case_rows
-from evalwright.report.groups import Group
+from evalwright.report.figures.arms import ArmFigures, arm_figures, never_passed
+from evalwright.report.figures.difference import Difference
+from evalwright.report.figures.failures import Failure
+from evalwright.report.figures.grid import CaseRow, case_rows
+from evalwright.report.figures.groups import Group
+from evalwright.report.forms.text import case_lines
 from evalwright.report.screen import (
     MARKS,
     Screen,
@@ -23,7 +24,7 @@ from evalwright.report.screen import (
     shade,
     shortened,
 )
-from evalwright.report.text import case_lines, printable
+from evalwright.report.wording import printable
 
 __all__ = ["arms_table", "experiment_text", "groups_text", "headline", "heat_map", "remarks", "summary_text"]
 

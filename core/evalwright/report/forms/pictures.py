@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from evalwright.report.arms import ArmFigures, arm_figures
-from evalwright.report.difference import Difference
 from evalwright.report.experiment import ExperimentView
-from evalwright.report.grid import CaseRow, case_rows
+from evalwright.report.figures.arms import ArmFigures, arm_figures
+from evalwright.report.figures.difference import Difference
+from evalwright.report.figures.grid import CaseRow, case_rows
+from evalwright.report.forms.svg import Box, document, element, label, line, rectangle, text_width, whisker
 from evalwright.report.screen import money, rate_text, shortened
-from evalwright.report.svg import Box, document, element, label, line, rectangle, text_width, whisker
 from evalwright.report.trials import Trial
 
 __all__ = ["Point", "cost_picture", "differences_picture", "heat_picture", "pictures", "rates_picture"]

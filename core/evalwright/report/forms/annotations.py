@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from evalwright.report.findings import Part, Remark
-from evalwright.report.text import printable
+from evalwright.report.forms.findings import Part, Remark
+from evalwright.report.wording import printable
 
 __all__ = ["github_annotations"]
 

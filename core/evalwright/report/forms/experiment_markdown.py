@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from evalwright.report.arms import ArmFigures, arm_figures
-from evalwright.report.difference import Difference
 from evalwright.report.experiment import ExperimentView
-from evalwright.report.experiment_text import arms_table, heat_map, remarks
-from evalwright.report.failures import Failure
-from evalwright.report.grid import case_rows
-from evalwright.report.groups import Group
-from evalwright.report.markdown import escaped, failure_lines
+from evalwright.report.figures.arms import ArmFigures, arm_figures
+from evalwright.report.figures.difference import Difference
+from evalwright.report.figures.failures import Failure
+from evalwright.report.figures.grid import case_rows
+from evalwright.report.figures.groups import Group
+from evalwright.report.forms.experiment_text import arms_table, heat_map, remarks
+from evalwright.report.forms.markdown import escaped, failure_lines
 from evalwright.report.screen import Screen, counted, money, rate_text
 
 __all__ = ["experiment_markdown", "groups_markdown"]

@@ -15,9 +15,9 @@ from evalwright.canonical import is_object
 from evalwright.errors import RunCorrupt
 from evalwright.interfaces import Exporter, RunView
 from evalwright.report.experiment import ExperimentView
-from evalwright.report.failures import Failure, failures_of, reported_case
+from evalwright.report.figures.failures import Failure, failures_of, reported_case
+from evalwright.report.forms.text import case_lines
 from evalwright.report.projection import Projection, ReportedCase
-from evalwright.report.text import case_lines
 
 __all__ = ["JUnitExporter", "durations_of", "junit_experiment", "junit_report"]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalwright.report.experiment import ExperimentView
-from evalwright.report.failures import failures_of, reported_case
+from evalwright.report.figures.failures import failures_of, reported_case
 from evalwright.report.projection import ReportedCase
-from evalwright.report.text import finding_text, printable
 from evalwright.report.trials import RunRows
+from evalwright.report.wording import finding_text, printable
 
 __all__ = ["AGENT_FAULT", "Part", "Remark", "parts_of"]
 

@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from evalwright.report.text import printable
+from evalwright.report.wording import printable
 
 __all__ = ["Box", "document", "element", "label", "line", "number", "rectangle", "text_width", "whisker"]
 

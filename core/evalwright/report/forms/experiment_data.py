@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalwright.report.arms import arm_figures
-from evalwright.report.difference import Difference
 from evalwright.report.experiment import ExperimentView
+from evalwright.report.figures.arms import arm_figures
+from evalwright.report.figures.difference import Difference
 
 __all__ = ["experiment_data"]
 

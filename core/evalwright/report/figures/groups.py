@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evalwright.report.cases import CaseFacts
-from evalwright.report.failures import Failure
-from evalwright.report.text import finding_text, printable
+from evalwright.report.figures.failures import Failure
+from evalwright.report.wording import finding_text, printable
 
 __all__ = ["GROUPINGS", "Group", "folded", "group_failures"]
 

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from evalwright import __version__
 from evalwright.canonical import digest_text, finite
-from evalwright.report.findings import AGENT_FAULT, Part, Remark
-from evalwright.report.text import printable
+from evalwright.report.forms.findings import AGENT_FAULT, Part, Remark
+from evalwright.report.wording import printable
 
 __all__ = ["sarif_report"]
 

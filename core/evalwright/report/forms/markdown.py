@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from evalwright.report.forms.text import usage_lines
 from evalwright.report.projection import Projection, ReportedCase
-from evalwright.report.text import finding_text, printable, usage_lines
 from evalwright.report.totals import rates
+from evalwright.report.wording import finding_text, printable
 
 __all__ = ["escaped", "failure_lines", "markdown_report"]
 

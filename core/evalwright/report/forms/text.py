@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evalwright.canonical import stable_json
 from evalwright.report.projection import Projection, ReportedCase
 from evalwright.report.totals import rates
+from evalwright.report.wording import finding_text, printable
 
-__all__ = ["case_lines", "finding_text", "headline", "text_report", "usage_lines"]
+__all__ = ["case_lines", "headline", "text_report", "usage_lines"]
 
 MARKS = {"pass": "✓", "fail": "✗", "error": "!", "unscored": "?"}
 MAX_FINDINGS = 8
@@ -62,25 +62,6 @@ def usage_lines(report: Projection) -> list[str]:
     }
     shown = [text for text, name in words.items() if total[name].value is not None]
     return [" · ".join(shown)] if shown else []
-
-
-def finding_text(finding: Mapping[str, Any]) -> str:
-    """Return a finding as one line of at most 160 characters: what it is about, why, and the rest in brackets."""
-    subject = finding.get("test") or finding.get("path") or ""
-    why = str(finding.get("why", ""))
-    value = f" {stable_json(finding['value'])}" if "value" in finding else ""
-    rest = {
-        key: item for key, item in finding.items() if key not in {"test", "path", "why", "value"} and item not in ("", None)
-    }
-    details = ", ".join(f"{key} {item if isinstance(item, str) else stable_json(item)}" for key, item in rest.items())
-    text = f"{subject}: {why}{value}" if subject else f"{why}{value}"
-    text = printable(" ".join(f"{text} ({details})".split() if details else text.split()))
-    return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
-
-
-def printable(text: str) -> str:
-    """Return text without characters that a terminal would act on; each stands as its escape."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _objections(score: Mapping[str, Any]) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""How it is shown: text, markdown, JSON, JUnit, SARIF, annotations, pictures."""
