@@ -11,6 +11,7 @@ from pathlib import Path
 
 from evalwright.errors import SandboxError
 from evalwright.model import Manifest
+from evalwright.workspace.mounts import close_to_writes, unmount_below
 from evalwright.workspace.overlay import Base, Overlay, can_overlay
 from evalwright.workspace.scan import Known, Stamped, scan
 from evalwright.workspace.scratch import TrialPlace, remove_tree
@@ -122,7 +123,7 @@ class Cloner:
     def _base(self, fixture: Fixture, place: TrialPlace) -> Base:
         key = place.root.parent, fixture.digest, place.owner
         with self._lock:
-            if key not in self._bases or not self._bases[key].intact():
+            if key not in self._bases:
                 self._make_room()
                 self._bases[key] = _made_base(fixture, place)
             self._bases.move_to_end(key)
@@ -135,11 +136,12 @@ class Cloner:
         idle = [key for key, base in self._bases.items() if not base.in_use]
         for key in idle[: max(0, len(idle) - KEPT_BASES + 1)]:
             root = self._bases.pop(key).root.parent
+            unmount_below(root)
             remove_tree(root, inside=root.parent)
 
 
 def _made_base(fixture: Fixture, place: TrialPlace) -> Base:
-    """Write a fixture where no other user finds it; it is shared by every overlay of this process."""
+    """Write a fixture where no other user finds it and none can change it; every overlay of this process shares it."""
     root = place.root.parent / secrets.token_hex(8)
     (root / "b").mkdir(mode=0o700, parents=True)
     root.chmod(0o700)
@@ -147,11 +149,13 @@ def _made_base(fixture: Fixture, place: TrialPlace) -> Base:
     try:
         restore(fixture.manifest, root / "b", fixture.blob, owner=place.owner, stamps=stamps)
         found = scan(root / "b", known=stamps)
+        close_to_writes(root / "b")
     except BaseException:
+        unmount_below(root)
         remove_tree(root, inside=root.parent)
         raise
     manifest = fixture.manifest if found == fixture.manifest else found
-    return Base(root / "b", manifest, watched=place.owner is None)
+    return Base(root / "b", manifest)
 
 
 def _store_of(fixture: Fixture) -> Path:

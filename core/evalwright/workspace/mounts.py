@@ -11,12 +11,14 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MountTable", "mount_overlay", "mounts_below", "unmount", "unmount_below"]
+__all__ = ["MountTable", "close_to_writes", "mount_overlay", "mounts_below", "unmount", "unmount_below"]
 
 MOUNTS = Path("/proc/self/mountinfo")
 DETACH = 2
 NO_FOLLOW = 8
 READ_ONLY = 1
+REMOUNT = 32
+BIND = 4096
 OPTIONS = "redirect_dir=on,metacopy=off,index=off,xino=off"
 
 
@@ -34,6 +36,13 @@ def mount_overlay(target: Path, lowers: Sequence[Path], changes: tuple[Path, Pat
         place = os.fsencode(target)
         data = ",".join(words).encode()
         _call("mount", b"overlay", place, b"overlay", 0 if changes else READ_ONLY, data, path=target)
+
+
+def close_to_writes(directory: Path) -> None:
+    """Mount a directory over itself, read-only: nobody changes it by mistake, not even root. Raises ``OSError``."""
+    place = os.fsencode(directory)
+    _call("mount", place, place, None, BIND, None, path=directory)
+    _call("mount", None, place, None, BIND | REMOUNT | READ_ONLY, None, path=directory)
 
 
 def unmount(target: Path | bytes) -> None:

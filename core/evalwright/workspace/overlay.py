@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from evalwright.model import Entry, Manifest
 from evalwright.workspace.mounts import mount_overlay, unmount, unmount_below
 from evalwright.workspace.scan import UnreadableError, display, entry_of, is_broken, scan
 from evalwright.workspace.scratch import remove_tree
-from evalwright.workspace.stamps import Stamp, pass_tick, stamp_of
 
 __all__ = ["Base", "Overlay", "can_overlay"]
 
@@ -24,17 +23,11 @@ MANY_USERS = 64
 
 
 class Base:
-    """A fixture's files, read by many overlays and written by none. ``manifest`` is what :func:`scan` says of it.
+    """A fixture's files, read by many overlays and written by none. ``manifest`` is what :func:`scan` says of it."""
 
-    ``watched`` says that those who use the overlays could write here too, since they are the same user.
-    """
-
-    def __init__(self, root: Path, manifest: Manifest, *, watched: bool = False) -> None:
+    def __init__(self, root: Path, manifest: Manifest) -> None:
         self.root = root
         self.manifest = manifest
-        paths = [b"", *(entry.raw_path for entry in manifest.entries)] if watched else []
-        self._stamps = dict(self._found(paths))
-        pass_tick(self._stamps.values())
         self.entries = {entry.raw_path: entry for entry in manifest.entries}
         self.links = [path for path, entry in self.entries.items() if entry.kind == "symlink"]
         self._users: set[Path] = set()
@@ -45,18 +38,6 @@ class Base:
         self._users.add(user)
         if len(self._users) > self._many:
             self._many = MANY_USERS + 2 * len(self._living())
-
-    def intact(self) -> bool:
-        """Tell whether a base that is watched still is as it was made, as far as the status of its files tells."""
-        try:
-            return all(self._stamps[path] == stamp for path, stamp in self._found(self._stamps))
-        except OSError:
-            return False
-
-    def _found(self, paths: Iterable[bytes]) -> Iterator[tuple[bytes, Stamp]]:
-        root = os.fsencode(self.root)
-        for path in paths:
-            yield path, stamp_of(os.lstat(os.path.join(root, path)))
 
     @property
     def in_use(self) -> bool:
@@ -100,7 +81,7 @@ class Overlay:
             changes = _changes(os.fsencode(self.upper))
         except OSError:
             changes = None
-        return self._merged(changes) if changes is not None and self.base.intact() else scan(self.target)
+        return self._merged(changes) if changes is not None else scan(self.target)
 
     def _mounted(self) -> bool:
         try:
