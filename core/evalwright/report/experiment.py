@@ -93,7 +93,7 @@ def read_experiment(layout: Layout, name: str) -> ExperimentView:
         cells=cells,
         runs=runs,
         looks=_looks(events),
-        max_cost=document.get("max_cost_usd"),
+        max_cost=record.max_cost(events),
     )
 
 
