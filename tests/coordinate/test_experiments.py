@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from evalwright.coordinate import (
     Stop,
     check_arms,
     resume_experiment,
+    resume_run,
     run_experiment,
 )
 from evalwright.errors import CostLimit, Interrupted, RunBusy, RunConflict, SuiteError, UsageError
@@ -312,6 +315,42 @@ def test_cost_limit_without_known_costs_stops_nothing(tmp_path: Path) -> None:
     lab = Lab(tmp_path, arms={"mute": {"runner": {"cost": None}}})
 
     assert lab.run(max_cost=0.1).runs[0].report.counts["pass"] == 3
+    assert "W_USAGE_UNKNOWN" in lab.warnings
+
+
+def test_cost_limit_holds_until_another_is_given(lab: Lab) -> None:
+    with pytest.raises(CostLimit):
+        lab.run(max_cost=4.5 * PRICE)
+    with pytest.raises(CostLimit):
+        lab.resume()
+    with pytest.raises(CostLimit):
+        lab.resume(max_cost=6.5 * PRICE)
+    done = lab.done().total()
+
+    with pytest.raises(CostLimit):
+        lab.resume()
+
+    assert lab.done().total() == done >= 7
+    assert read_experiment(lab.layout, "x").max_cost == 6.5 * PRICE
+
+
+def test_cost_limit_of_an_experiment_holds_for_one_of_its_runs(lab: Lab) -> None:
+    with pytest.raises(CostLimit):
+        lab.run(max_cost=4.5 * PRICE)
+    done = lab.done()
+
+    with pytest.raises(CostLimit), lab.plugins(Inline):
+        resume_run(
+            lab.layout.run("x.good.2"),
+            lab.layout,
+            lab.settings(1),
+            stop=Stop(),
+            observers=silent,
+            warn=lab.warn,
+            environment={},
+        )
+
+    assert lab.done() == done
 
 
 def test_jobs_of_all_runs_share_one_width(lab: Lab) -> None:
@@ -426,3 +465,46 @@ def test_moved_settings_do_not_change_what_a_resume_measures(lab: Lab) -> None:
     digests = {read_object(lab.layout.run(name).run_json)["suite_identity"]["arm_digest"] for name in ("x", "x.good.2")}
     assert outcome.runs[0].report.ok
     assert len(digests) == 1
+
+
+@pytest.fixture
+def open_files() -> Iterator[Callable[[int, int], None]]:
+    """Return what sets how many files this process may open, now and at most."""
+    former = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield lambda soft, hard: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, former)
+
+
+def test_more_runs_than_open_files_are_carried_out(lab: Lab, open_files: Callable[[int, int], None]) -> None:
+    used = max(map(int, os.listdir("/proc/self/fd")))
+    open_files(used + 30, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+
+    outcome = lab.run(repeats=10)
+
+    assert len(outcome.runs) == 20
+
+
+def test_runs_that_the_machine_cannot_open_are_refused_before_anything_is_made(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.run(repeats=1)
+    planned = lab.record.runs()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
+
+    with pytest.raises(UsageError, match="open files"):
+        lab.run(repeats=1000, run_id="y")
+    with pytest.raises(UsageError, match="open files"):
+        lab.resume(repeats=1000)
+
+    assert lab.record.runs() == planned
+    assert not ExperimentRecord(lab.layout.experiment("y")).exists()
+
+
+def test_queue_that_a_crash_at_the_very_end_left_is_removed(lab: Lab) -> None:
+    finished = lab.run()
+    (lab.record.queue / "jobs").mkdir(parents=True)
+
+    again = lab.resume()
+
+    assert not lab.record.queue.exists()
+    assert [run.report.content_hash for run in again.runs] == [run.report.content_hash for run in finished.runs]

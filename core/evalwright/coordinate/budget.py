@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evalwright.canonical import is_array, is_object
-from evalwright.ledger import Event
+from evalwright.ledger import Event, read_events
+from evalwright.rundir import Layout
+from evalwright.rundir.experiment import ExperimentRecord
 
-__all__ = ["Budget", "spent_in"]
+__all__ = ["Budget", "cost_limit", "spent_by", "spent_in"]
 
 SPENDING = ("TRIAL_FINISHED", "TRIAL_RETRIED", "TRIAL_LATE")
 
@@ -73,3 +75,19 @@ def spent_in(events: Iterable[Event]) -> float:
     """Return what the attempts of a run cost according to its ledger, in US dollars; unknown costs add nothing."""
     usages = [event["data"].get("usage") for event in events if event["type"] in SPENDING]
     return sum(cost_of(usage) or 0.0 for usage in usages if not is_array(usage))
+
+
+def spent_by(layout: Layout, run_ids: Iterable[str]) -> float:
+    """Return what runs cost so far, in US dollars. Raises ``LedgerDamaged``."""
+    ledgers = [layout.run(run_id).ledger for run_id in run_ids]
+    return sum(spent_in(read_events(ledger)) for ledger in ledgers if ledger.is_file())
+
+
+def cost_limit(record: ExperimentRecord, asked: float | None) -> float | None:
+    """Return the limit of an experiment in US dollars: what is asked for, which goes on record, else what held before."""
+    if not record.exists():
+        return asked
+    known = record.max_cost()
+    if asked is not None and asked != known:
+        record.log(("EXTENDED", {"max_cost_usd": asked}))
+    return known if asked is None else asked

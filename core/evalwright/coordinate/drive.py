@@ -89,6 +89,7 @@ def drive(
         place = queue_directory or parts[0].lease.run.queue
         queue = _queue(parts, place, subject)
         budget = Budget(max_cost, spent + sum(spent_in(part.former or ()) for part in parts))
+        cleanup.callback(_tell_unknown, budget, around.warn)
         ledgers = [_ledger(part, around.warn, cleanup) for part in parts]
         cleanup.callback(shut_down)
         cleanup.callback(lambda: queue.close(Deadline.after(CLOSE_SECONDS)))
@@ -110,6 +111,13 @@ def drive(
             remove_tree(queue_directory, inside=queue_directory.parent)
         observers.call("experiment_finished", experiment=subject)
     return reports
+
+
+def _tell_unknown(budget: Budget, warn: Warn) -> None:
+    """Say that a limit was not held against everything."""
+    if budget.limit is not None and budget.unknown:
+        attempts = "1 attempt" if budget.unknown == 1 else f"{budget.unknown} attempts"
+        warn("W_USAGE_UNKNOWN", f"{attempts} did not tell a cost: --max-cost counts only those that do")
 
 
 def _queue(parts: Sequence[Part], place: Path, subject: str) -> GuardedQueue:

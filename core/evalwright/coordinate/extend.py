@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evalwright.coordinate.budget import spent_in
+from evalwright.coordinate.budget import cost_limit, spent_by
 from evalwright.coordinate.drive import ObserverSource, Part, Surroundings, Warn, drive
 from evalwright.coordinate.inputs import Inputs, with_agent_files
+from evalwright.coordinate.openfiles import make_room
 from evalwright.coordinate.plan import Plan
 from evalwright.coordinate.request import RunRequest, check_arms
 from evalwright.coordinate.resume import as_started, completed, planned, record_of, taken
 from evalwright.coordinate.run import ExperimentOutcome, RunOutcome, arm_record, created
 from evalwright.errors import RunConflict, RunNotFound
-from evalwright.ledger import read_events
 from evalwright.processes import Stop
 from evalwright.report import Projection
 from evalwright.rundir import Layout, RunDirectory, check_id
@@ -22,6 +22,7 @@ from evalwright.rundir.experiment import Cell, ExperimentRecord
 from evalwright.settings import Settings
 from evalwright.store import DirectoryStore
 from evalwright.suite import load_suite
+from evalwright.workspace import remove_tree
 
 __all__ = ["Extension", "resume_experiment"]
 
@@ -77,22 +78,25 @@ class _Resumption:
     def carry_out(self) -> ExperimentOutcome:
         around, layout = self.around, self.around.layout
         cells = [*self.planned, *self._added()]
-        finished = [cell for cell in cells if layout.run(cell.run_id).manifest.is_file()]
-        open_cells = [cell for cell in cells if cell not in finished]
-        if not open_cells:
+        pending = self._pending(cells)
+        if not pending:
             around.warn("W_RESUME_NOTHING_PENDING", "every run of the experiment is finished")
-            return self._outcome(cells, {})
-        parts = self._parts(open_cells)
-        spent = sum(spent_in(read_events(layout.run(cell.run_id).ledger)) for cell in finished)
+            outcome = self._outcome(cells, {})
+            remove_tree(self.record.queue, inside=self.record.directory)
+            return outcome
+        parts = self._parts(pending)
         reports = drive(
             parts,
             around,
             subject=self.record.id,
             queue_directory=self.record.queue if len(cells) > 1 else None,
-            max_cost=self.extension.max_cost,
-            spent=spent,
+            max_cost=cost_limit(self.record, self.extension.max_cost),
+            spent=spent_by(layout, [cell.run_id for cell in cells if cell not in pending]),
         )
         return self._outcome(cells, reports)
+
+    def _pending(self, cells: Sequence[Cell]) -> list[Cell]:
+        return [cell for cell in cells if not self.around.layout.run(cell.run_id).manifest.is_file()]
 
     def _outcome(self, cells: Sequence[Cell], reports: Mapping[str, Projection]) -> ExperimentOutcome:
         layout, settings = self.around.layout, self.around.settings
@@ -132,6 +136,7 @@ class _Resumption:
         ]
         if not added:
             return []
+        make_room(len(self._pending([*self.planned, *added])))
         new = {arm: arm_record(plan, self._identity(plan, inputs)) for arm in unknown for plan, inputs in [self._new(arm, 1)]}
         self.record.log(("EXTENDED", {"arms": new, "repeats": repeats}), *(("CELL_PLANNED", cell.as_json()) for cell in added))
         self.arms |= new
@@ -139,6 +144,7 @@ class _Resumption:
 
     def _parts(self, cells: Sequence[Cell]) -> list[Part]:
         """Lease every unfinished run, and make those that do not exist yet."""
+        make_room(len(cells))
         parts: list[Part] = []
         try:
             for cell in cells:

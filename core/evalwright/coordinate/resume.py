@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from evalwright.canonical import digest_json
+from evalwright.coordinate.budget import cost_limit, spent_by
 from evalwright.coordinate.clones import check_clones
 from evalwright.coordinate.drive import ObserverSource, Part, Surroundings, Warn, drive
 from evalwright.coordinate.finalise import publish, tidy
@@ -29,6 +30,7 @@ from evalwright.rundir import (
     read_object,
     sealed_digests,
 )
+from evalwright.rundir.experiment import ExperimentRecord
 from evalwright.settings import Settings
 from evalwright.store import DirectoryStore
 from evalwright.suite import load_suite
@@ -62,7 +64,10 @@ def resume_run(
     part = taken(run, record, around)
     if len(part.done) == len(part.plan.cases):
         warn("W_RESUME_NOTHING_PENDING", "every trial was done; only the manifest was missing")
-    reports = drive([part], around, subject=run.path.name, max_cost=max_cost)
+    experiment = ExperimentRecord(layout.experiment(record.get("experiment", {}).get("id", run.path.name)))
+    others = [name for name in experiment.runs() if name != run.path.name]
+    limit, spent = cost_limit(experiment, max_cost), spent_by(layout, others)
+    reports = drive([part], around, subject=run.path.name, max_cost=limit, spent=spent)
     return RunOutcome(run=run, report=reports[run.path.name])
 
 

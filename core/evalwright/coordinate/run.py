@@ -11,6 +11,7 @@ from evalwright.coordinate.create import create_run, created_timestamp, default_
 from evalwright.coordinate.drive import ObserverSource, Part, Surroundings, Warn, drive
 from evalwright.coordinate.inputs import Inputs, take_inputs, with_agent_files
 from evalwright.coordinate.lease import lease_state
+from evalwright.coordinate.openfiles import make_room
 from evalwright.coordinate.plan import Plan, make_plan
 from evalwright.coordinate.recover import clear_leftovers
 from evalwright.coordinate.request import RunRequest, check_arms, select_cases
@@ -93,6 +94,7 @@ def run_experiment(request: RunRequest, *, stop: Stop, observers: ObserverSource
     plans = [make_plan(request.checked, cases, request.settings, arm=arm) for arm in arms]
     created_timestamp(request.environment)
     subject = default_run_id(request.layout, suite.name) if request.run_id is None else check_id(request.run_id)
+    make_room(len(plans) * request.repeats)
     if not all(plan.isolated for plan in plans):
         warn("W_UNSANDBOXED_RUNNER", UNSANDBOXED)
     passes = _passes(request, plans, cases, subject)

@@ -107,7 +107,7 @@ def read_experiment(layout: Layout, name: str) -> ExperimentView:
         cells=cells,
         runs=runs,
         looked=[(str(e["data"].get("metric")), int(e["data"].get("trials", 0))) for e in events if e["type"] == "LOOKED"],
-        max_cost=document.get("max_cost_usd"),
+        max_cost=record.max_cost(events),
     )
 
 

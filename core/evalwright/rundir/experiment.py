@@ -91,6 +91,14 @@ class ExperimentRecord:
                 found |= event["data"].get("arms", {})
         return found
 
+    def max_cost(self, events: Sequence[Event] | None = None) -> float | None:
+        """Return the limit on the cost of all runs together that was set last, in US dollars."""
+        found: float | None = self.document.get("max_cost_usd")
+        for event in self.events() if events is None else events:
+            if event["type"] == "EXTENDED":
+                found = event["data"].get("max_cost_usd", found)
+        return found
+
     def cells(self, events: Sequence[Event] | None = None) -> list[Cell]:
         """Return the planned runs, pass by pass, arms in the order in which they were planned. Raises ``RunCorrupt``."""
         planned = [e["data"] for e in (self.events() if events is None else events) if e["type"] == "CELL_PLANNED"]
