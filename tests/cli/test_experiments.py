@@ -81,6 +81,19 @@ def test_compare_refuses_what_it_cannot_answer_and_says_why(lab: Call, words: li
     assert said in " ".join(f"{error['message']} {error['hint']}" for error in document["errors"])
 
 
+@pytest.mark.parametrize(("jobs", "beside"), [("1", 0), ("4", 16)])
+def test_compare_counts_trials_that_ran_beside_others(project: Project, here: Call, jobs: str, beside: int) -> None:
+    wait = {"runner": {"command": "sleep 0.1; printf ok"}}
+    project.suite(
+        cases=CASES, runner={"shell": True, "command": "true"}, scorers=[{"use": "exact"}], arms={"a": wait, "b": wait}
+    )
+    assert here("run", "demo", "--run-id", "x", "--jobs", jobs)[0] == 0
+
+    found = here("compare", "x")[1]["data"]["duration_s"]
+
+    assert found["overlapping_first"] + found["overlapping_second"] == beside
+
+
 def test_band_tells_every_arm_apart(lab: Call) -> None:
     bad, good = lab("band", "x")[1]["data"]["arms"]
 

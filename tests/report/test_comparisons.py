@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from evalwright.report.figures.gates import check_gates, parse_gate
 from evalwright.report.figures.sentences import headline_of
 from evalwright.report.forms.banding_text import band_text
 from evalwright.report.forms.comparison_text import comparison_text
+from evalwright.report.overlap import overlapping
 from evalwright.rundir import RunDirectory
 from evalwright.rundir.experiment import Cell
 
@@ -281,3 +283,34 @@ def test_no_regression_fails_on_evidence_only() -> None:
 def test_gate_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="no gate"):
         parse_gate(text)
+
+
+@pytest.mark.parametrize(
+    ("spans", "beside"),
+    [
+        ([], []),
+        ([(0, 1), (1, 2)], [False, False]),
+        ([(1, 3), (0, 2)], [True, True]),
+        ([(0, 9), (1, 2), (3, 4), (9, 10)], [True, True, True, False]),
+        ([(5, 6), (5, 6)], [True, True]),
+    ],
+)
+def test_trials_that_share_time_are_overlapping(spans: list[tuple[float, float]], beside: list[bool]) -> None:
+    assert overlapping(spans) == beside
+
+
+def test_comparison_says_how_many_trials_ran_beside_others() -> None:
+    spans = {"a": [(0.0, 2.0), (3.0, 4.0)], "b": [(1.0, 2.5), (2.2, 3.0)]}
+    trials = [
+        replace(trial(arm, 1, case, "pass"), span=span)
+        for arm, own in spans.items()
+        for case, span in zip("km", own, strict=True)
+    ]
+    (timed,) = compare_arms(view(*trials))
+    (untimed,) = compare_arms(view(*(replace(each, span=None) for each in trials)))
+
+    record = timed.as_json()["duration_s"]
+    assert (record["overlapping_first"], record["overlapping_second"]) == (1, 2)
+    assert "3 trials ran beside others" in comparison_text(timed)
+    assert untimed.as_json()["duration_s"]["overlapping_first"] is None
+    assert "beside" not in comparison_text(untimed)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evalwright.canonical import is_object
-from evalwright.errors import RunCorrupt
+from evalwright.errors import LedgerDamaged, RunCorrupt
 from evalwright.ledger import read_events
 from evalwright.model import DEFAULT_ARM, Usage
+from evalwright.report.overlap import Span, spans_of
 from evalwright.report.projection import project
 from evalwright.rundir import RunDirectory, read_object
 
@@ -18,7 +19,10 @@ __all__ = ["RunRows", "Trial", "rows_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One finished trial. ``duration_ms`` is the agent's own time; ``usage`` ``None`` where the agent told nothing."""
+    """One finished trial. ``duration_ms`` is the agent's own time; ``usage`` ``None`` where the agent told nothing.
+
+    ``span`` is when its attempt was in flight, in seconds since 1970; ``None`` where no ledger of ours tells.
+    """
 
     run_id: str
     arm: str
@@ -29,6 +33,7 @@ class Trial:
     scores: Sequence[Mapping[str, Any]]
     usage: Usage | None
     duration_ms: float | None
+    span: Span | None = None
 
     @property
     def counts(self) -> bool:
@@ -105,7 +110,8 @@ def rows_of(run: RunDirectory, *, arm: str | None = None) -> RunRows:
     if not run.manifest.is_file():
         return _unfinished(run, record, place)
     report = project(run)
-    trials = [_trial(run, place, case.id, case.status, case.fault, case.scores) for case in report.cases]
+    spans = _spans(run)
+    trials = [_trial(run, place, case.id, case.status, case.fault, case.scores, spans) for case in report.cases]
     return RunRows(
         run=run,
         suite=report.suite,
@@ -119,6 +125,14 @@ def rows_of(run: RunDirectory, *, arm: str | None = None) -> RunRows:
     )
 
 
+def _spans(run: RunDirectory) -> dict[str, Span]:
+    """Return when the trials of a finished run were in flight; a ledger that is damaged was told of with the verdicts."""
+    try:
+        return spans_of(read_events(run.ledger)) if run.ledger.is_file() else {}
+    except (LedgerDamaged, KeyError, TypeError, ValueError):
+        return {}
+
+
 def _unfinished(run: RunDirectory, record: Mapping[str, Any], place: Mapping[str, Any]) -> RunRows:
     try:
         identity = record["suite_identity"]
@@ -126,11 +140,12 @@ def _unfinished(run: RunDirectory, record: Mapping[str, Any], place: Mapping[str
     except (KeyError, TypeError, ValueError) as error:
         raise RunCorrupt(f"{run.run_json} does not say what the run measures", hint="restore it from a copy") from error
     events = read_events(run.ledger) if run.ledger.is_file() else []
+    spans = spans_of(events)
     done = dict.fromkeys(event["data"]["case"] for event in events if event["type"] == "TRIAL_FINISHED")
     trials: list[Trial] = []
     for case_id in done:
         score = read_object(run.case(case_id) / "score.json")
-        trials.append(_trial(run, place, case_id, score["status"], score.get("fault"), score["scores"]))
+        trials.append(_trial(run, place, case_id, score["status"], score.get("fault"), score["scores"], spans))
     return RunRows(
         run=run,
         suite=suite,
@@ -150,6 +165,7 @@ def _trial(
     status: str,
     fault: str | None,
     scores: Sequence[Mapping[str, Any]],
+    spans: Mapping[str, Span],
 ) -> Trial:
     runner = read_object(run.case(case_id) / "runner.json")
     usage: Any = runner.get("usage")
@@ -164,4 +180,5 @@ def _trial(
         scores=scores,
         usage=Usage.from_json(usage) if is_object(usage) else None,
         duration_ms=float(duration) if isinstance(duration, (int, float)) else None,
+        span=spans.get(case_id),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from evalwright.cli.dispatch import Session
@@ -81,7 +82,7 @@ def _between(session: Session, layout: Layout) -> list[ArmComparison]:
 
 def _labelled(view: ExperimentView, side: Side) -> Side:
     name = f"{view.id}:{side.name}" if len(view.arms) > 1 or len(view.cells) > 1 else view.id
-    return Side(name=name, trials=side.trials, inputs=side.inputs)
+    return replace(side, name=name)
 
 
 def _tell(session: Session, view: ExperimentView) -> None:

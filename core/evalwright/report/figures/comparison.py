@@ -8,6 +8,7 @@ from typing import Any
 
 from evalwright.errors import UsageError
 from evalwright.report.experiment import ExperimentView
+from evalwright.report.overlap import overlapping
 from evalwright.report.trials import Trial
 from evalwright.stats import (
     Comparison,
@@ -30,11 +31,15 @@ WISHED_EFFECT = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One side of a comparison: an arm's finished trials. ``inputs`` are the digests of its cases, where they are known."""
+    """One side of a comparison: an arm's finished trials. ``inputs`` are the digests of its cases, where they are known.
+
+    ``overlapping`` is how many of its trials ran beside another of their experiment; ``None`` where no ledger tells.
+    """
 
     name: str
     trials: Sequence[Trial]
     inputs: dict[str, str]
+    overlapping: int | None = None
 
     @property
     def repeats(self) -> int:
@@ -63,7 +68,8 @@ class ArmComparison:
     """``b`` against ``a``. ``alpha`` is what this look at these data may use; ``p`` is Holm's over all pairs asked about.
 
     ``changed`` are cases that have the same id on both sides and different contents: they are no pairs. ``look`` counts how
-    often growing data of this experiment were compared; every look after the first is ``exploratory``.
+    often growing data of this experiment were compared; every look after the first is ``exploratory``. ``overlapping`` counts
+    trials of each side that ran beside others, so that their durations are no clean latencies.
     """
 
     a: str
@@ -76,6 +82,7 @@ class ArmComparison:
     changed: Sequence[str]
     cost: ResourceDifference
     duration: ResourceDifference
+    overlapping: tuple[int | None, int | None]
     look: int | None
     advice: str | None
 
@@ -116,7 +123,8 @@ class ArmComparison:
             "exploratory": self.exploratory,
             "advice": self.advice,
             "cost_usd": _resource(self.cost),
-            "duration_s": _resource(self.duration),
+            "duration_s": _resource(self.duration)
+            | {"overlapping_first": self.overlapping[0], "overlapping_second": self.overlapping[1]},
             "method": {
                 "interval": "paired hierarchical bootstrap, agreed with the test",
                 "test": "sign-flip permutation" + (", exact" if result.permutation_exact else ""),
@@ -129,14 +137,25 @@ class ArmComparison:
 
 def sides_of(view: ExperimentView) -> list[Side]:
     """Return every arm of an experiment."""
+    beside = _beside(view)
     return [
         Side(
             name=arm,
             trials=view.of_arm(arm),
             inputs={case: digest for run in view.runs if run.arm == arm for case, digest in run.inputs.items()},
+            overlapping=beside.get(arm),
         )
         for arm in view.arms
     ]
+
+
+def _beside(view: ExperimentView) -> dict[str, int]:
+    """Return ``{arm: number of its trials that ran beside another trial}``; arms of which no ledger tells are left out."""
+    timed = [(trial.arm, trial.span) for trial in view.trials if trial.span is not None]
+    counts = {arm: 0 for arm, _ in timed}
+    for (arm, _), beside in zip(timed, overlapping([span for _, span in timed]), strict=True):
+        counts[arm] += beside
+    return counts
 
 
 def compare_arms(
@@ -197,6 +216,7 @@ def _arm_comparison(
         changed=changed,
         cost=resource_difference(first.resources("cost"), other.resources("cost")),
         duration=resource_difference(first.resources("duration"), other.resources("duration")),
+        overlapping=(first.overlapping, other.overlapping),
         look=look,
         advice=_advice(result, min(first.repeats, other.repeats), alpha) if answer == "no-evidence" else None,
     )

@@ -57,6 +57,9 @@ def _costs(comparison: ArmComparison) -> Sequence[str]:
         _resource("cost per trial", comparison.cost, "$", ""),
         _resource("time per trial", comparison.duration, "", " s"),
     ]
+    beside = sum(count or 0 for count in comparison.overlapping)
+    if lines[1] and beside:
+        lines.append(f"{beside} {'trial' if beside == 1 else 'trials'} ran beside others: for clean latencies use --jobs 1")
     return [line for line in lines if line]
 
 
