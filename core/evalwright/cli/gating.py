@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evalwright.cli.envelope import Reply
@@ -35,7 +35,7 @@ class Gates:
             if len(sides) > 1:
                 arms = " or ".join(f"{options.baseline}:{side.name}" for side in sides)
                 raise UsageError(f"the baseline {options.baseline} has {len(sides)} arms", hint=f"name one: {arms}")
-            baseline = sides[0]
+            baseline = replace(sides[0], name=options.baseline)
             if not gates:
                 raise UsageError("--baseline is for a gate", hint="add: --gate no-regression", key="baseline")
         check_gates([gate for gate in gates if not gate.operator], [], baseline, alpha=0.05)

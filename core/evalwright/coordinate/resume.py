@@ -22,7 +22,7 @@ from evalwright.ledger import Event, head_of, read_events
 from evalwright.model import PluginTable
 from evalwright.processes import Stop, boot_id
 from evalwright.report import Projection, project
-from evalwright.report.projection import OUR_FORMAT
+from evalwright.report.projection import is_ours
 from evalwright.rundir import (
     Layout,
     RunDirectory,
@@ -135,11 +135,8 @@ def record_of(run: RunDirectory) -> dict[str, Any]:
     if not run.run_json.is_file():
         raise RunNotFound(f"{run.path} has no run.json", hint="list runs: evalwright jobs list")
     record: dict[str, Any] = read_object(run.run_json)
-    if record.get("format") != OUR_FORMAT:
-        raise RunCorrupt(
-            f"run {run.path.name} was started by another tool or version",
-            hint="finish it with the tool that started it",
-        )
+    if not is_ours(run):
+        raise RunCorrupt(f"run {run.path.name} was started by another tool", hint="finish it with the tool that started it")
     return record
 
 

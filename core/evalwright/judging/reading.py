@@ -46,7 +46,7 @@ def read_verdict(text: str, form: VerdictForm, question: str = "") -> Any:
     if len(text) > LONGEST:
         _fail(f"the reply has {len(text)} characters", "judge_unreadable", text)
     answer = _without_thought(text)
-    return _grade(answer, form) if isinstance(form, GradeForm) else _value(answer, form, question)
+    return _grade(answer, form, question) if isinstance(form, GradeForm) else _value(answer, form, question)
 
 
 def _without_thought(text: str) -> str:
@@ -190,11 +190,12 @@ def _key(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _grade(text: str, form: GradeForm) -> str:
+def _grade(text: str, form: GradeForm, question: str) -> str:
     """Return the grade of the lines that begin with ``GRADE:``; ``downgrade: C`` is none."""
     menu = {grade.casefold(): grade for grade in form.grades}
     words: list[str] = []
-    for match in GRADE.finditer(text.translate(INVISIBLE)):
+    found = list(GRADE.finditer(text.translate(INVISIBLE)))
+    for match in found:
         second = SECOND.match(match[2])
         words += [match[1], *([second[1]] if second and second[1].casefold() in menu else [])]
     if not words:
@@ -204,6 +205,8 @@ def _grade(text: str, form: GradeForm) -> str:
     grades = {menu[word.casefold()] for word in words}
     if len(grades) > 1:
         _fail(f"the reply gives several grades: {', '.join(sorted(grades))}", "judge_ambiguous", text)
+    if found[-1].string[found[-1].end() :].strip() and _squeezed(found[-1][0]) in _squeezed(question):
+        _fail("the grade does not end the reply and stands in the question: it may be a quotation", "judge_ambiguous", text)
     return grades.pop()
 
 

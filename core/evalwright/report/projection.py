@@ -18,7 +18,7 @@ from evalwright.rundir import RunDirectory, changed_artifacts, read_object
 from evalwright.scoring import mean_score
 from evalwright.workspace import digest_file
 
-__all__ = ["OUR_FORMAT", "Projection", "ReportedCase", "failure_reason", "project"]
+__all__ = ["OUR_FORMAT", "Projection", "ReportedCase", "failure_reason", "is_ours", "project"]
 
 OUR_FORMAT = "evalwright/1"
 ATTEMPTS = frozenset({"TRIAL_FINISHED", "TRIAL_RETRIED", "TRIAL_LATE"})
@@ -132,13 +132,24 @@ def project(run: RunDirectory) -> Projection:
     return _Projector(run).project()
 
 
+def is_ours(run: RunDirectory) -> bool:
+    """Tell whether this program made a run. Raises ``RunCorrupt`` for one that a newer version wrote."""
+    form = read_object(run.run_json).get("format") if run.run_json.is_file() else None
+    if form != OUR_FORMAT and str(form).startswith(OUR_FORMAT.partition("/")[0] + "/"):
+        raise RunCorrupt(
+            f"run {run.path.name} was written by a newer version: its format is {form}, this version reads {OUR_FORMAT}",
+            hint="install the newer version",
+        )
+    return form == OUR_FORMAT
+
+
 class _Projector:
     def __init__(self, run: RunDirectory) -> None:
         self.run = run
         self.manifest = read_object(run.manifest)
         self.warnings: list[Record] = []
         self.usages: list[Usage | None] = []
-        self.ours = run.run_json.is_file() and read_object(run.run_json).get("format") == OUR_FORMAT
+        self.ours = is_ours(run)
 
     def project(self) -> Projection:
         try:

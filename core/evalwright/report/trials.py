@@ -14,7 +14,9 @@ from evalwright.report.overlap import Span, spans_of
 from evalwright.report.projection import project
 from evalwright.rundir import RunDirectory, read_object
 
-__all__ = ["RunRows", "Trial", "rows_of"]
+__all__ = ["RunRows", "Trial", "lacks", "rows_of"]
+
+ALWAYS = frozenset({"pass_rate", "score", "cost", "duration"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,10 @@ class Trial:
             return sum(float(score["score"]) for score in self.scores) / len(self.scores) if self.scores else None
         return self._scored(metric)
 
+    def measures(self, metric: str) -> bool:
+        """Tell whether the trial has the metric itself, and not only the 0 that an agent's fault is worth."""
+        return (metric in ALWAYS or self.status != "error") and self.value(metric) is not None
+
     def _scored(self, metric: str) -> float | None:
         for score in self.scores:
             name = str(score.get("id", score["scorer"]))
@@ -93,6 +99,12 @@ class RunRows:
     def id(self) -> str:
         """Return the run's id."""
         return self.run.path.name
+
+
+def lacks(trials: Sequence[Trial], metric: str) -> bool:
+    """Tell whether trials were judged and none has a metric: its name is wrong, whatever faults of the agent are worth."""
+    judged = any(trial.counts and trial.status != "error" for trial in trials)
+    return judged and not any(trial.measures(metric) for trial in trials)
 
 
 def rows_of(run: RunDirectory, *, arm: str | None = None) -> RunRows:

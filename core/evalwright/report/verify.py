@@ -8,7 +8,7 @@ from typing import Any
 from evalwright.canonical import digest_json
 from evalwright.errors import RunCorrupt
 from evalwright.ledger import Event, first_damage, read_events
-from evalwright.report.projection import OUR_FORMAT
+from evalwright.report.projection import is_ours
 from evalwright.rundir import RunDirectory, changed_artifacts, read_object, sealed_digests
 from evalwright.workspace import digest_file
 
@@ -31,7 +31,7 @@ def verify_run(run: RunDirectory) -> Record:
         "artifacts": 0,
         "first_damage": None,
     }
-    if record.get("format") != OUR_FORMAT:
+    if not is_ours(run):
         return result
     for path in (run.ledger, run.ledger.with_name("ledger.head.json")):
         if not path.is_file():

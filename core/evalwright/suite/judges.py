@@ -27,8 +27,10 @@ def judge_tables(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, PluginTab
     return {name: PluginTable(use=str(table.get("use")), config=split_table(table)[1]) for name, table in tables.items()}
 
 
-def self_judging(runner: Mapping[str, Any] | str, judges: Mapping[str, Judge[Any]]) -> Iterator[dict[str, str]]:
+def self_judging(runner: Mapping[str, Any] | str, judges: Mapping[str, Judge[Any]], of: str = "") -> Iterator[dict[str, str]]:
     """Yield a warning for every judge whose model is the agent's own, as far as the runner's table names that.
+
+    ``of`` says in the message whose agent that is.
 
     A model is named by ``model`` of the table, by a variable of ``env`` with the word MODEL in its name, or in ``argv`` after
     ``--model``. The part after the last ``/`` decides, so that ``m1`` and ``acme/m1`` are the same.
@@ -37,7 +39,7 @@ def self_judging(runner: Mapping[str, Any] | str, judges: Mapping[str, Judge[Any
     for name, judge in judges.items():
         own = models.get(_alias(judge.model or ""))
         if judge.model and own:
-            message = f"the judge {name} asks {judge.model}, and the agent is {own}: a model favours its own answers"
+            message = f"the judge {name} asks {judge.model}, and the agent{of} is {own}: a model favours its own answers"
             yield {"code": "W_SELF_JUDGE", "message": message}
 
 

@@ -113,8 +113,7 @@ class _Loader:
         self.problems.raise_all()
         if any(table.reveal_expect or table.reveal_id for table in (agent, *(arm.agent for arm in arms.values()))):
             self.warnings.append({"code": "W_GOLD_REVEALED", "message": "the suite shows its runner what it expects"})
-        asked = host.reach("judges", (reference for _, scorer in scorers for reference in scorer.uses()))
-        self.warnings += self_judging(document["runner"], asked)
+        self._self_judging(document, arms, [reference for _, scorer in scorers for reference in scorer.uses()], host)
         suite = Suite(
             name=document["name"],
             directory=self.directory,
@@ -202,6 +201,17 @@ class _Loader:
             if "judges" in overrides:
                 self._judges(arms[name].judges, f"{place}.judges")
         return arms
+
+    def _self_judging(
+        self, document: Mapping[str, Any], arms: Mapping[str, Arm], references: Sequence[str], host: PluginHost
+    ) -> None:
+        """Warn of every arm, or of the suite that has none, whose agent is asked to judge itself."""
+        if not arms:
+            self.warnings += self_judging(document["runner"], host.reach("judges", references))
+        for name, arm in arms.items():
+            runner = overridden(document["runner"], document["arms"][name].get("runner"), "command")
+            judges = host.with_tables("judges", judge_tables(arm.judges)).reach("judges", references)
+            self.warnings += self_judging(runner, judges, f" of arm {name}")
 
     def _runner(self, reference: dict[str, Any] | str, place: str = "runner") -> tuple[AgentTable, PluginTable]:
         table: dict[str, Any] = {"use": reference} if isinstance(reference, str) else reference

@@ -8,7 +8,7 @@ from typing import Any
 
 from evalwright.errors import UsageError
 from evalwright.report.figures.comparison import Side
-from evalwright.report.trials import Trial
+from evalwright.report.trials import Trial, lacks
 from evalwright.stats import (
     Band,
     McNemar,
@@ -72,7 +72,7 @@ def band_of(side: Side, *, metric: str, items: str = "pass") -> ArmBand:
     passes = _passes(side)
     values = [_value(trials, metric) for trials in passes]
     known = [value for value in values if value is not None]
-    if not known:
+    if not known or any(lacks(side.trials, name) for name in metric.split("/", 1)):
         raise UsageError(f"no trial of {side.name} has the metric {metric}", hint="see: evalwright report --format json")
     hits = hits_of(passes, items)
     outcomes = side.outcomes("pass_rate")

@@ -9,7 +9,7 @@ from typing import Any
 from evalwright.errors import UsageError
 from evalwright.report.experiment import ExperimentView
 from evalwright.report.overlap import overlapping
-from evalwright.report.trials import Trial
+from evalwright.report.trials import Trial, lacks
 from evalwright.stats import (
     Comparison,
     Interval,
@@ -55,11 +55,12 @@ class Side:
                 found.setdefault(trial.case, []).append(value)
         return found
 
-    def resources(self, metric: str) -> dict[str, list[float | None]]:
-        """Return ``{case: values}``, ``None`` for one that is unknown."""
+    def resources(self, metric: str, without: Sequence[str] = ()) -> dict[str, list[float | None]]:
+        """Return ``{case: values}`` but for the cases ``without``, ``None`` for a value that is unknown."""
         found: dict[str, list[float | None]] = {}
         for trial in self.trials:
-            found.setdefault(trial.case, []).append(trial.value(metric))
+            if trial.case not in without:
+                found.setdefault(trial.case, []).append(trial.value(metric))
         return found
 
 
@@ -185,7 +186,7 @@ def compare_sides(
     allowed = alpha if look in (None, 1) else look_alpha(alpha, look)
     before = first.outcomes(metric)
     for side in (first, *others):
-        if any(trial.counts for trial in side.trials) and not side.outcomes(metric):
+        if lacks(side.trials, metric) or (any(trial.counts for trial in side.trials) and not side.outcomes(metric)):
             raise UsageError(f"no trial of {side.name} has the metric {metric}", hint=_known_metrics(side), key="metric")
     results = {other.name: _compared(first, before, other, metric, allowed, min_effect) for other in others}
     adjusted = holm({name: result.p for name, (result, _) in results.items()})
@@ -214,8 +215,8 @@ def _arm_comparison(
         alpha=alpha,
         answer=answer,
         changed=changed,
-        cost=resource_difference(first.resources("cost"), other.resources("cost")),
-        duration=resource_difference(first.resources("duration"), other.resources("duration")),
+        cost=resource_difference(first.resources("cost", changed), other.resources("cost", changed)),
+        duration=resource_difference(first.resources("duration", changed), other.resources("duration", changed)),
         overlapping=(first.overlapping, other.overlapping),
         look=look,
         advice=_advice(result, min(first.repeats, other.repeats), alpha) if answer == "no-evidence" else None,

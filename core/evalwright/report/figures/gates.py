@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from evalwright.errors import UsageError
 from evalwright.report.figures.comparison import Side, compare_sides
 from evalwright.report.figures.sentences import headline_of
-from evalwright.report.trials import Trial
+from evalwright.report.trials import Trial, lacks
 from evalwright.report.wording import shown
 
 __all__ = ["Gate", "GateResult", "check_gates", "parse_gate"]
@@ -97,9 +97,28 @@ def _regression(gate: Gate, side: Side, baseline: Side, alpha: float, look: int 
     if not found.result.pairs:
         verdict = "undecided"
     seen, why = found.result.minimum_detectable_effect, headline_of(found)
+    if verdict == "pass" and _may_hide_a_drop(side, baseline, alpha, look):
+        verdict = "undecided"
+        why += f" But {_count('harness_errors', [*side.trials, *baseline.trials])} faults of the harness may hide a drop."
     if verdict == "pass" and seen is not None:
         why += f" A drop of {shown(seen)} would have been seen with 80 % power."
+    if found.result.only_first:
+        why += f" Not compared: {len(found.result.only_first)} of the baseline's cases."
     return GateResult(gate=gate.text, arm=side.name, verdict=verdict, value=found.result.difference, why=why)
+
+
+def _may_hide_a_drop(side: Side, baseline: Side, alpha: float, look: int | None) -> bool:
+    """Tell whether the arm would be worse had each fault of the harness been a fail here and a pass in the baseline."""
+    worst, best = _settled(side, "fail"), _settled(baseline, "pass")
+    (found,) = compare_sides(best, [worst], metric="pass_rate", alpha=alpha, look=look)
+    return found.answer == "worse"
+
+
+def _settled(side: Side, status: str) -> Side:
+    """Return a side whose faults of the harness have another status."""
+    lost = [trial.status == "error" and not trial.counts for trial in side.trials]
+    trials = [replace(t, status=status, fault=None) if gone else t for t, gone in zip(side.trials, lost, strict=True)]
+    return replace(side, trials=trials)
 
 
 def _bound(gate: Gate, side: Side) -> GateResult:
@@ -112,7 +131,13 @@ def _bound(gate: Gate, side: Side) -> GateResult:
     said = f"{gate.metric} is {shown(value)}"
     if verdict == "undecided":
         said += f", and {why} leave it anywhere from {shown(low)} to {shown(high)}"
+    elif verdict == "pass" and _stands_for_faults(gate.metric, side.trials):
+        verdict, said = "undecided", f"no trial has {gate.metric}: only faults of the agent, worth 0, stand for it"
     return GateResult(gate=gate.text, arm=side.name, verdict=verdict, value=value, why=said)
+
+
+def _stands_for_faults(metric: str, trials: Sequence[Trial]) -> bool:
+    return metric not in (*COUNTS, *RESOURCES) and not any(trial.measures(metric) for trial in trials)
 
 
 Range = tuple[float | None, float | None, float | None, str]
@@ -128,8 +153,8 @@ def _range(metric: str, trials: Sequence[Trial]) -> Range:
         return _resource(metric, values, len(trials))
     lost = _count("harness_errors", trials)
     why = f"{lost} faults of the harness"
-    if not values:
-        if not lost:
+    if lacks(trials, metric) or not values:
+        if not lost or values:
             raise UsageError(f"no trial has the metric {metric}", hint="see: evalwright report --format json", key="gate")
         return None, None, None, why
     value = sum(values) / len(values)
