@@ -80,6 +80,50 @@ def test_each_outcome_is_read_and_found_by_every_name(
     assert score.metrics["total"] == 3.0
 
 
+EXPECTED_FAILURES = """
+import unittest
+from unittest import mock
+import f
+
+class Each(unittest.TestCase):
+    @unittest.expectedFailure
+    def test_declares(self): self.assertEqual(f.f(), 42)
+    @unittest.expectedFailure
+    @mock.patch("os.getcwd")
+    def test_declares_above(self, _): self.assertEqual(f.f(), 42)
+    @unittest.expectedFailure
+    def test_succeeds(self): pass
+    def test_does_not(self): self.assertEqual(f.f(), 42)
+
+@unittest.expectedFailure
+class All(unittest.TestCase):
+    def test_of_class(self): self.assertEqual(f.f(), 42)
+
+class Alone(unittest.IsolatedAsyncioTestCase):
+    @unittest.expectedFailure
+    async def test_async(self): self.assertEqual(f.f(), 42)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("Each::test_declares", None), ("Each::test_declares_above", None), ("Each::test_succeeds", "failed"),
+     ("Each::test_does_not", "failed"), ("All::test_of_class", None), ("Alone::test_async", None)],
+)  # fmt: skip
+def test_expected_failure_of_unittest_is_the_tests_to_declare(bench: Bench, name: str, why: str | None) -> None:
+    score = scored(bench, EXPECTED_FAILURES, f"test_f.py::{name}", solution="def f(): return 41\n")
+
+    assert [finding["why"] for finding in score.findings] == ([why] if why else [])
+
+
+@pytest.mark.parametrize("owner", ["unittest.TestCase", "unittest.case.TestCase.run", "Lenient"])
+def test_expected_failure_that_code_under_test_declares_is_none(bench: Bench, owner: str) -> None:
+    solution = f"import unittest\nclass Lenient: pass\n{owner}.__unittest_expecting_failure__ = True\ndef f(): return 41\n"
+    text = "import unittest, f\nclass T(unittest.TestCase, f.Lenient):\n    def test_a(self): self.assertEqual(f.f(), 42)\n"
+
+    assert not scored(bench, text, "test_a", solution=solution).ok
+
+
 def test_module_that_cannot_be_imported_is_an_error_with_its_reason(bench: Bench) -> None:
     score = scored(bench, "import no_such_module\n")
 

@@ -29,6 +29,8 @@ NAME = "evalwright_witness"
 FRAMEWORK = ("_pytest", "pluggy", "pytest", "unittest", NAME)
 OF_ANYBODY = frozenset({"_", "__import__", "exit", "input", "open", "print", "quit"})
 BEST_FIRST = ("passed", "xfailed", "xpassed", "skipped", "tampered", "error", "failed")
+EXPECTED_FAILURE = "__unittest_expecting_failure__"
+"""What ``unittest.expectedFailure`` sets on a test or a class of tests."""
 MAX_DETAIL_CHARACTERS = 200
 Place = tuple[Any, str, Any]
 
@@ -72,6 +74,7 @@ class Witness:
         self._tests: dict[str, dict[str, str]] = {}
         self._framework: Framework | None = None
         self._bodies: dict[str, tuple[Any, Any]] = {}
+        self._expected_to_fail: set[str] = set()
         self._controls: set[int] = set()
         self._plugins: set[int] = set()
 
@@ -86,6 +89,8 @@ class Witness:
         function = inspect.unwrap(getattr(item, "function", None) or _nothing)
         code = getattr(function, "__code__", None)
         self._bodies[item.nodeid] = function, code
+        if any(EXPECTED_FAILURE in vars(owner) for owner in _declaring(item)):
+            self._expected_to_fail.add(item.nodeid)
         origin = os.path.realpath(code.co_filename) if code else ""
         if origin in self._changed and origin != os.path.realpath(str(item.fspath)):
             self._note(item.nodeid, "tampered", "its body comes from " + os.path.basename(origin))
@@ -156,7 +161,8 @@ class Witness:
         crash = getattr(report.longrepr, "reprcrash", None)
         where = os.path.basename(str(crash.path)) if crash else ""
         own = {os.path.basename(str(report.fspath)), "conftest.py"}
-        if "xfail" not in report.keywords and where not in own:
+        declared = "xfail" in report.keywords or report.nodeid in self._expected_to_fail
+        if not declared and where not in own:
             self._note(report.nodeid, "skipped", f"{where} called it an expected failure, not the test")
         else:
             self._note(report.nodeid, "xpassed" if report.outcome == "passed" else "xfailed", str(report.wasxfail))
@@ -210,6 +216,13 @@ def _function(value: Any) -> Any:
     """Return the function behind a method, a property or a class method, ``None`` where there is none."""
     function = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
     return function if isinstance(function, FunctionType) else None
+
+
+def _declaring(item: pytest.Item) -> Iterator[Any]:
+    """Yield what a test module may have marked for a test: its function, its class and their bases in the same module."""
+    function, owner = getattr(item, "function", None), getattr(item, "cls", None)
+    yield from (function for _ in [0] if isinstance(function, FunctionType))
+    yield from (kind for kind in getattr(owner, "__mro__", ()) if kind.__module__ == owner.__module__)
 
 
 def _origin(plugin: Any) -> str:
