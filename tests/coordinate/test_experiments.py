@@ -489,7 +489,11 @@ def test_runs_that_the_machine_cannot_open_are_refused_before_anything_is_made(
 ) -> None:
     lab.run(repeats=1)
     planned = lab.record.runs()
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
+
+    def few(_: int) -> tuple[int, int]:
+        return 1024, 4096
+
+    monkeypatch.setattr(resource, "getrlimit", few)
 
     with pytest.raises(UsageError, match="open files"):
         lab.run(repeats=1000, run_id="y")
