@@ -43,7 +43,7 @@ def test_imported_experiment_is_read_by_its_own_name(here: Call) -> None:
         code, read = here(verb, "mine")
         assert (code, read["data"]["run_id"]) == (0, answer["data"]["runs"][0])
     code, _ = here("import", "lastlight", str(DATA / "band"), "--out", "several")
-    code, refused = here("report", "several")
+    code, refused = here("explain", "several", "x")
     assert (code, "several.anthropic" in refused["errors"][0]["hint"]) == (1, True)
 
 

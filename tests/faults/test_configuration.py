@@ -170,6 +170,8 @@ PLAN_FLAGS: dict[str, str] = {
     "--run-id": "mine",
     "--sandbox": "nosuch",
     "--queue": "nosuch",
+    "--arm": "other",
+    "--repeats": "2",
     "--case": "b",
     "--tag": "x",
     "--split": "dev",
@@ -185,7 +187,7 @@ def test_the_table_of_plan_flags_is_complete() -> None:
 
 @pytest.mark.parametrize("flag", PLAN_FLAGS)
 def test_every_flag_of_plan_changes_the_answer(project: Project, flag: str) -> None:
-    project.suite(cases=[case(tags=["x"]), case(id="b", split="dev"), case(id="c")])
+    project.suite(cases=[case(tags=["x"]), case(id="b", split="dev"), case(id="c")], arms={"one": {}, "other": {}})
     without = project.call("plan", "demo")
     with_flag = project.call("plan", "demo", f"{flag}={PLAN_FLAGS[flag]}")
     assert without.exit_code == 0

@@ -381,7 +381,7 @@ def test_agent_gets_the_documented_base_and_what_is_allowed_and_nothing_else(pro
     ours = {name for name in names if name.startswith(("EVALWRIGHT_", "EVALCTL_"))}
     assert names - ours == {"HOME", "LANG", "PATH", "TMPDIR", "GIT_CEILING_DIRECTORIES", *allowed}
     paths = {"CASE_FILE", "DIFF_FILE", "OUTPUT_FILE", "TASK_FILE", "TRANSCRIPT_FILE", "USAGE_FILE", "WORKSPACE"}
-    assert {name.partition("_")[2] for name in ours} == paths
+    assert {name.partition("_")[2] for name in ours} == {*paths, "REPEAT", "SEED"}
 
 
 def test_run_directory_and_suite_are_at_no_relative_path_from_the_workspace(project: Project, shell_runner: Shell) -> None:

@@ -111,7 +111,7 @@ def test_last_line_needs_no_line_feed(project: Project) -> None:
         {"runner": {"argv": [1]}},
         {"taggs": ["x"]},
         {"tags": "x"},
-        {"repeats": 3},
+        {"repeats": 0},
         {"name": "../x"},
         {"scorers": [{"use": "exact"}, {"use": "nosuch"}]},
         {"sandbox": "nosuch"},

@@ -252,7 +252,7 @@ def test_worker_without_the_suite_s_files_gets_the_seed_from_the_store(tmp_path:
 
 
 def test_spoolctl_carries_services_too(project: Project, require: Callable[[str], None]) -> None:
-    require("spoolctl")
+    require("python:spoolctl")
     suite(project, POST, want="1 0 ['made', 'seeded-title']")
     for number, words in enumerate((["--queue", "spoolctl"], ["--sandbox", "spoolctl"])):
         answer = project.call("run", "demo", "--run-id", f"r{number}", "--json", *words)

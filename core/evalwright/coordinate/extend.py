@@ -85,6 +85,8 @@ class _Resumption:
             remove_tree(self.record.queue, inside=self.record.directory)
             return outcome
         parts = self._parts(pending)
+        if all(part.former is not None and len(part.done) == len(part.plan.cases) for part in parts):
+            around.warn("W_RESUME_NOTHING_PENDING", "every trial was done; only the manifest was missing")
         reports = drive(
             parts,
             around,
@@ -122,6 +124,8 @@ class _Resumption:
     def _added(self) -> list[Cell]:
         """Plan the cells that are asked for and missing, and write that down."""
         wanted = self.extension
+        if not wanted.arms and not wanted.repeats:
+            return []
         checked = load_suite(self.source.snapshot, fixtures=False)
         unknown = [arm for arm in wanted.arms if arm not in self.arms]
         arms = [*self.arms, *check_arms(checked.suite, unknown)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from evalwright.canonical import digest_json
+from evalwright.canonical import digest_json, is_object
 from evalwright.coordinate.budget import cost_limit, spent_by
 from evalwright.coordinate.clones import check_clones
 from evalwright.coordinate.drive import ObserverSource, Part, Surroundings, Warn, drive
@@ -19,7 +19,7 @@ from evalwright.coordinate.request import Selection, select_cases
 from evalwright.coordinate.run import RunOutcome
 from evalwright.errors import RunBusy, RunConflict, RunCorrupt, RunNotFound
 from evalwright.ledger import Event, head_of, read_events
-from evalwright.model import PluginTable
+from evalwright.model import DEFAULT_ARM, PluginTable
 from evalwright.processes import Stop, boot_id
 from evalwright.report import Projection, project
 from evalwright.report.projection import is_ours
@@ -77,9 +77,9 @@ def taken(run: RunDirectory, record: Mapping[str, Any], around: Surroundings) ->
     try:
         end_leftovers(run, around.warn)
         clear_leftovers(around.layout, around.settings.workspaces)
-        cell = record.get("experiment", {})
+        cell, tables = _cell_of(run, record)
         settings = as_started(around.settings, record)
-        plan, inputs = planned(run, record, settings, cell.get("arm", "default"), record["resolved"]["tables"])
+        plan, inputs = planned(run, record, settings, cell.get("arm", DEFAULT_ARM), tables)
         plan = replace(plan, repeat=cell.get("repeat", 1))
         _check_identity(run, record, plan, inputs, DirectoryStore(around.layout.store))
         check_clones(plan, inputs, DirectoryStore(around.layout.store))
@@ -92,6 +92,16 @@ def taken(run: RunDirectory, record: Mapping[str, Any], around: Surroundings) ->
         lease.release()
         raise
     return Part(lease=lease, plan=plan, inputs=inputs, identity=record["suite_identity"], former=events, done=done)
+
+
+def _cell_of(run: RunDirectory, record: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the run's place in its experiment, and the tables that it was started with. Raises ``RunCorrupt``."""
+    resolved = record.get("resolved")
+    tables = resolved.get("tables") if is_object(resolved) else None
+    cell = record.get("experiment") or {}
+    if not is_object(tables) or not is_object(cell):
+        raise RunCorrupt(f"{run.run_json} does not say what was run", hint="restore the file, or start a new run")
+    return cell, tables
 
 
 def as_started(settings: Settings, record: Mapping[str, Any]) -> Settings:

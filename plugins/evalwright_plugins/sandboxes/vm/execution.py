@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import threading
@@ -21,6 +20,8 @@ __all__ = ["Execution"]
 ASK_SECONDS = 0.25
 NAMES: Mapping[int, Literal["stdout", "stderr"]] = {wire.DATA: "stdout", wire.ERROR: "stderr"}
 SHELL_SIGNAL = 128
+ENOUGH = 0.9
+"""What part of its processor time a command must have used before a shell's number for a signal is believed."""
 
 
 class Execution:
@@ -142,7 +143,7 @@ def _limit(answer: Mapping[str, Any], code: int | None, limits: Mapping[str, int
     if not code:
         return None
     number = -code if code < 0 else code - SHELL_SIGNAL
-    computed = answer.get("seconds", 0.0) >= limits.get("cpu_seconds", math.inf)
+    computed = "cpu_seconds" in limits and (code < 0 or answer.get("seconds", 0.0) >= ENOUGH * limits["cpu_seconds"])
     if answer.get("cpu") or (number == signal.SIGXCPU and computed):
         return "cpu_limit"
     if answer.get("oom"):
