@@ -106,7 +106,7 @@ def test_local_run_that_is_killed_at_any_event_is_finished_as_if_it_had_not_been
 
 
 @pytest.mark.parametrize("lines", shortened(SAMPLE, [9]))
-@pytest.mark.parametrize("queue", SLOW_QUEUES)
+@pytest.mark.parametrize("queue", shortened(SLOW_QUEUES, ["spoolctl"]))
 def test_run_of_workers_that_is_killed_at_an_event_is_finished_as_if_it_had_not_been(
     chaos: Chaos, require: Require, queue: str, lines: int
 ) -> None:
@@ -134,7 +134,7 @@ def test_run_that_is_killed_again_and_again_is_finished_in_the_end(chaos: Chaos)
 
 
 @pytest.mark.parametrize("seed", shortened(SEEDS, [1]))
-@pytest.mark.parametrize("queue", QUEUES)
+@pytest.mark.parametrize("queue", shortened(QUEUES, ["detached"]))
 def test_run_outlives_kills_at_random_times(chaos: Chaos, require: Require, queue: str, seed: int) -> None:
     needs(queue, require)
     _, seconds = chaos.reference(queue)

@@ -54,7 +54,7 @@ def tree(root: Path) -> set[str]:
     return {str(path.relative_to(root)) for path in root.rglob("*")}
 
 
-@pytest.mark.parametrize("name", ISOLATED)
+@pytest.mark.parametrize("name", shortened(ISOLATED, ["bubblewrap"]))
 def test_isolated_sandbox_is_clean(project: Project, require: Require, request: pytest.FixtureRequest, name: str) -> None:
     if name == "vm":
         request.getfixturevalue("vm_image")
@@ -246,6 +246,7 @@ def test_what_a_killed_test_left_is_gone_after_the_next_run_or_prune(project: Pr
         assert not left.exists()
 
 
+@pytest.mark.acceptance
 def test_answer_that_was_copied_into_the_fixture_is_found(project: Project, require: Require) -> None:
     require("bwrap")
     solution = "def solve(): return 'long enough to be told from any other file of this machine'\n"
@@ -258,6 +259,7 @@ def test_answer_that_was_copied_into_the_fixture_is_found(project: Project, requ
     assert answer.exit_code == 6
 
 
+@pytest.mark.acceptance
 @pytest.mark.skipif(os.geteuid() != 0, reason="nobody else can make a directory that is closed to the agent")
 def test_directory_that_an_agent_can_enter_and_not_list_is_named(project: Project, require: Require) -> None:
     require("bwrap")
