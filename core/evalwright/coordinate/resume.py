@@ -96,9 +96,9 @@ def taken(run: RunDirectory, record: Mapping[str, Any], around: Surroundings) ->
 
 def _cell_of(run: RunDirectory, record: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return the run's place in its experiment, and the tables that it was started with. Raises ``RunCorrupt``."""
-    resolved = record.get("resolved")
+    resolved: Any = record.get("resolved")
     tables = resolved.get("tables") if is_object(resolved) else None
-    cell = record.get("experiment") or {}
+    cell: Any = record.get("experiment") or {}
     if not is_object(tables) or not is_object(cell):
         raise RunCorrupt(f"{run.run_json} does not say what was run", hint="restore the file, or start a new run")
     return cell, tables
