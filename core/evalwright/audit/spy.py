@@ -14,7 +14,6 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterable
 from typing import Any
 
 from evalwright.audit.forms import OVERLAP_BYTES, UNPACKED_BYTES, readings, tokens, unpacked
@@ -225,12 +224,16 @@ class Spy:
                 return [name if identity(name) == identity(path) else path]
         return []
 
-    def everywhere(self, likely: Iterable[bytes]) -> None:
-        """Search the whole place, the likely directories first and the system's own ones last."""
+    def everywhere(self, likely: list[bytes]) -> None:
+        """Search the whole place: the trial's own two directories first, then what is new beside them, what processes have
+        open, the likely directories, and the system's own ones last.
+        """
         self.pseudo = pseudo_devices()
         self.own()
-        likely = list(likely)
-        for place in [*likely[:2], *self.processes(), *likely[2:]]:
+        own, near, likely = likely[:2], [], likely[2:]
+        for place in own:
+            near += newest(os.path.dirname(os.path.realpath(place)), self.since)
+        for place in [*own, *near, *self.processes(), *likely]:
             self.tree(place)
         names = sorted(set(listed(b"/")) - {b"proc", b"sys"}, key=lambda name: (name in LAST, name))
         for name in names:
@@ -275,6 +278,17 @@ def listed(directory: bytes) -> list[bytes]:
         return os.listdir(directory)
     except OSError:
         return []
+
+
+def newest(directory: bytes, since: float) -> list[bytes]:
+    """Return the directories in a directory that changed after ``since``, the newest first."""
+    found: list[tuple[float, bytes]] = []
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                if entry.is_dir(follow_symlinks=False) and entry.stat().st_mtime >= since:
+                    found.append((entry.stat().st_mtime, entry.path))
+    return [path for _, path in sorted(found, reverse=True)]
 
 
 def identity(path: bytes) -> tuple[int, int] | None:
