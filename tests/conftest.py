@@ -63,7 +63,7 @@ class Project:
     path: Path
     zygote: Zygote | None = None
 
-    def call(self, *words: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, timeout: float = 25) -> Answer:
+    def call(self, *words: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, timeout: float = 120) -> Answer:
         """Call ``evalwright`` in a process of its own, through pipes.
 
         Python itself is started only where the environment says something to it.

@@ -118,7 +118,7 @@ def test_many_cases_are_added_from_stdin_and_bad_lines_are_named(project: Projec
 def test_parallel_authors_lose_no_case(project: Project, here: Call, suite: Path) -> None:
     started = [project.start(*CASE, "--id", f"c{number}") for number in range(5)]
     try:
-        assert [process.communicate(timeout=25) and process.returncode for process in started] == [0] * 5
+        assert [process.communicate(timeout=120) and process.returncode for process in started] == [0] * 5
     finally:
         for process in started:
             process.kill()

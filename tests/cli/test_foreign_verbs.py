@@ -56,7 +56,7 @@ def packages(tmp_path: Path) -> Path:
 def call(packages: Path, *words: str) -> subprocess.CompletedProcess[str]:
     code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from evalwright.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, str(packages), *words]
-    return subprocess.run(command, cwd=packages, capture_output=True, text=True, timeout=25, check=False)
+    return subprocess.run(command, cwd=packages, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_help_lists_verbs_of_other_packages_even_broken_ones(packages: Path) -> None:

@@ -240,7 +240,7 @@ def limits_with(project: Project, files: int, *words: str) -> Record:
         cwd=project.path,
         env=environment | {"EVALWRIGHT_JOBS": "16"},
         capture_output=True,
-        timeout=25,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     found: Record = json.loads(done.stdout)["data"]

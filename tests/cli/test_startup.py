@@ -30,7 +30,7 @@ print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 
 def loaded(project: Project, *words: str) -> set[str]:
     done = subprocess.run(
-        [sys.executable, "-c", PROBE, *words], cwd=project.path, capture_output=True, text=True, timeout=25, check=True
+        [sys.executable, "-c", PROBE, *words], cwd=project.path, capture_output=True, text=True, timeout=120, check=True
     )
     return set(json.loads(done.stdout.splitlines()[-1]))
 

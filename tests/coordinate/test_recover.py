@@ -93,7 +93,7 @@ class Scene:
         for pid in doomed:
             os.kill(pid, signal.SIGKILL)
         process.kill()
-        process.communicate(timeout=5)
+        process.communicate(timeout=120)
         assert len(living(self.pids)) == 2
         self.hang.unlink()
 
@@ -144,7 +144,7 @@ def test_live_run_is_never_touched_by_a_verb_that_looks_at_it(scene: Scene) -> N
         assert scene.run.journal.exists()
     finally:
         scene.go.touch()
-        stdout, _ = process.communicate(timeout=20)
+        stdout, _ = process.communicate(timeout=120)
     assert json.loads(stdout)["data"]["run"]["status_counts"]["pass"] == 1
 
 

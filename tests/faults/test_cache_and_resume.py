@@ -306,7 +306,7 @@ def test_of_two_resumes_at_once_exactly_one_runs(project: Project) -> None:
     cut(project, "r", 1)
     started = [project.start("run", "--resume", "r", "--jobs", "1") for _ in range(3)]
     try:
-        outputs = [process.communicate(timeout=25)[0] for process in started]
+        outputs = [process.communicate(timeout=120)[0] for process in started]
     finally:
         for process in started:
             process.kill()
@@ -382,7 +382,7 @@ def test_workers_write_whole_lines_when_runs_share_an_index(project: Project) ->
         )
         for number in range(4)
     ]
-    assert [process.wait(timeout=25) for process in started] == [0, 0, 0, 0]
+    assert [process.wait(timeout=120) for process in started] == [0, 0, 0, 0]
     lines = (project.path / "evals" / "runs" / ".index.jsonl").read_bytes().splitlines()
     assert sorted(json.loads(line)["run_id"] for line in lines) == ["r0", "r1", "r2", "r3"]
     assert project.call("jobs", "list").data["count"] == 4

@@ -47,7 +47,7 @@ def on_small_disk(project: Project, require: Callable[[str], None]) -> Callable[
             ["unshare", "-m", "--propagation", "private", "/bin/sh", "-c", text, "sh", str(project.path)],
             env=environment | {"EVALWRIGHT_RUNS": str(project.path / "disk/runs")},
             capture_output=True,
-            timeout=28,
+            timeout=120,
         )
         assert done.returncode == 0, done.stderr.decode()
         calls = sorted((path for path in out.iterdir() if path.suffix == ".code"), key=lambda path: int(path.stem))

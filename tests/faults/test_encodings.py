@@ -251,7 +251,7 @@ def call_bytes(project: Project, *words: str | bytes, env: Mapping[str, str] = {
         cwd=project.path,
         env=os.environ | env,
         capture_output=True,
-        timeout=25,
+        timeout=120,
         check=False,
     )
     return done.returncode, strict(done.stdout.decode()), done.stderr.decode()
@@ -305,7 +305,7 @@ def test_project_in_a_directory_whose_name_is_not_utf8_works(project: Project) -
     os.mkdir(odd)
     os.rename(project.path / "evals", odd + b"/evals")
     done = subprocess.run(
-        [sys.executable, "-m", "evalwright", "run", "demo"], cwd=odd, capture_output=True, timeout=25, check=False
+        [sys.executable, "-m", "evalwright", "run", "demo"], cwd=odd, capture_output=True, timeout=120, check=False
     )
     assert done.returncode == 0
     assert strict(done.stdout.decode())["data"]["run"]["status_counts"]["pass"] == 1

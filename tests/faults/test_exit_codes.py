@@ -141,7 +141,7 @@ def test_interrupted_run_exits_130_keeps_its_records_and_resumes(project: Projec
     try:
         gate.read_bytes()
         process.send_signal(signal.SIGINT)
-        stdout, _ = process.communicate(timeout=20)
+        stdout, _ = process.communicate(timeout=120)
     finally:
         process.kill()
         process.wait()

@@ -101,7 +101,7 @@ def test_stopped_run_dispatches_nothing_more_leaves_nothing_alive_and_resumes_to
     process = scene.start()
 
     process.send_signal(number)
-    stdout, stderr = process.communicate(timeout=15)
+    stdout, stderr = process.communicate(timeout=120)
 
     assert process.returncode == 130
     answer = json.loads(stdout)
@@ -124,7 +124,7 @@ def test_killed_harness_leaves_nothing_alive_and_the_run_is_reclaimed_and_finish
     process = scene.start()
 
     process.kill()
-    process.communicate(timeout=5)
+    process.communicate(timeout=120)
 
     assert soon(lambda: not living(scene.pids), 2)
     resumed = scene.resume()
@@ -141,7 +141,7 @@ def test_second_interrupt_ends_at_once_and_still_leaves_nothing_alive(scene: Sce
 
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=10)
+    process.communicate(timeout=120)
 
     assert process.returncode == 130
     assert soon(lambda: not living(scene.pids), 2)
@@ -161,7 +161,7 @@ def test_interrupt_of_the_whole_process_group_as_a_terminal_sends_it(scene: Scen
     leader = json.loads((scene.project.run_dir("r") / ".reservation.json").read_bytes())["pid"]
 
     os.killpg(os.getpgid(leader), signal.SIGINT)
-    stdout, _ = process.communicate(timeout=15)
+    stdout, _ = process.communicate(timeout=120)
 
     assert json.loads(stdout)["errors"][0]["exit_code"] == 130
     assert living(scene.pids) == []
@@ -176,7 +176,7 @@ def test_interrupt_during_scoring_ends_the_scorer_and_runs_the_trial_again(proje
     try:
         assert soon(lambda: living(pids), 15)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=15)
+        process.communicate(timeout=120)
         assert process.returncode == 130
         assert living(pids) == []
     finally:
@@ -190,12 +190,12 @@ def test_interrupt_during_scoring_ends_the_scorer_and_runs_the_trial_again(proje
 def test_of_two_simultaneous_resumes_exactly_one_runs(scene: Scene) -> None:
     process = scene.start()
     process.kill()
-    process.communicate(timeout=5)
+    process.communicate(timeout=120)
     assert soon(lambda: not living(scene.pids), 2)
     scene.go.touch()
 
     both = [scene.project.start("run", "--resume", "r", "--json", env=scene.environment) for _ in range(3)]
-    answers = [json.loads(one.communicate(timeout=20)[0]) for one in both]
+    answers = [json.loads(one.communicate(timeout=120)[0]) for one in both]
 
     codes = sorted(one.returncode for one in both)
     assert codes.count(0) >= 1

@@ -336,7 +336,7 @@ def small_disk(tmp_path: Path, require: Callable[[str], None]) -> Callable[[str]
 
     def run(script: str) -> subprocess.CompletedProcess[str]:
         words = ["unshare", "-m", "--propagation", "private", "/bin/sh", "-c", mount + script, "sh", str(tmp_path / "disk")]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=25)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
         if done.returncode == 99 or "unshare failed" in done.stderr:
             message = f"nobody but root can mount a small disk: {done.stderr.strip()}"
             if os.environ.get("EVALWRIGHT_REQUIRE_ALL") == "1":
@@ -479,7 +479,7 @@ def test_run_whose_ledger_reached_the_size_limit_of_its_process_is_finished_with
         cwd=project.path,
         env=environment,
         capture_output=True,
-        timeout=25,
+        timeout=120,
     )
     ledger = project.run_dir("r") / "ledger.jsonl"
 

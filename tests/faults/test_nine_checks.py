@@ -104,7 +104,7 @@ def peak_mib(project: Project, shell_runner: Shell, name: str, size: int) -> flo
         assert until(waits.exists, 25)
         (peak,) = (line for line in Path(f"/proc/{process.pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
         go.touch()
-        assert json.loads(process.communicate(timeout=20)[0])["data"]["run"]["status_counts"]["pass"] == 2
+        assert json.loads(process.communicate(timeout=120)[0])["data"]["run"]["status_counts"]["pass"] == 2
     finally:
         process.kill()
         process.communicate()
@@ -128,7 +128,7 @@ def test_5_runner_s_input_is_empty_and_the_caller_s_is_left_alone(project: Proje
     os.close(writer)
     with open(reader, "rb") as given:
         command = [sys.executable, "-m", "evalwright", *RUN]
-        done = subprocess.run(command, cwd=project.path, stdin=given, capture_output=True, timeout=25, check=True)
+        done = subprocess.run(command, cwd=project.path, stdin=given, capture_output=True, timeout=120, check=True)
 
         assert given.read() == b"of the caller"
     assert json.loads(done.stdout)["data"]["run"]["status_counts"]["pass"] == 1
@@ -151,7 +151,7 @@ class Cut:
     def end(self, number: signal.Signals) -> int:
         """Send the harness a signal and return its exit status."""
         self.process.send_signal(number)
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=120)
         return self.process.returncode
 
     def resume(self) -> dict[str, int]:

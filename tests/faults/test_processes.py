@@ -134,7 +134,7 @@ def test_agent_that_attacks_its_supervisor_gets_an_error_and_no_longer_life(
     suite = project.suite(runner=shell_runner(line, timeout_seconds=1), cases=[{"id": "a", "expect": {"exact": ""}}])
     process = project.start("run", "demo", "--run-id", "r", "--json", env=SUPERVISION)
     try:
-        answer = json.loads(process.communicate(timeout=20)[0])
+        answer = json.loads(process.communicate(timeout=120)[0])
         assert answer["data"]["run"]["status_counts"]["error"] == 1
         assert soon(lambda: not living(pids)), "the agent outlived its trial"
         assert suite.is_dir()
@@ -210,7 +210,7 @@ def peak_kib(project: Project, run_id: str, env: dict[str, str]) -> int:
         cwd=project.path,
         env={name: value for name, value in os.environ.items() if not name.startswith("EVAL")} | env,
         capture_output=True,
-        timeout=28,
+        timeout=120,
         check=True,
     )
     code, peak = done.stdout.split()

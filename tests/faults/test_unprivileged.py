@@ -75,7 +75,7 @@ class Plain:
         """Call the command line and return its envelope."""
         process = self.start(*words)
         try:
-            stdout, stderr = process.communicate(timeout=30)
+            stdout, stderr = process.communicate(timeout=120)
         finally:
             process.kill()
             process.wait()

@@ -223,7 +223,7 @@ def call_unprivileged(project: Project, require: Callable[[str], None]) -> Calla
     def call(*words: str) -> subprocess.CompletedProcess[bytes]:
         command = [*drop, sys.executable, "-m", "evalwright", *words]
         environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
-        return subprocess.run(command, cwd=project.path, env=environment, capture_output=True, timeout=25)
+        return subprocess.run(command, cwd=project.path, env=environment, capture_output=True, timeout=120)
 
     return call
 

@@ -237,7 +237,7 @@ def test_ctrl_c_waits_for_no_judge(project: Project, act: Act) -> None:
         process = project.start("run", "demo", "--run-id", "r")
         assert asked.wait(20)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=120)
 
     assert (process.returncode, b"E_INTERRUPTED" in errors) == (130, True)
 

@@ -461,9 +461,9 @@ def test_curl_and_fetch_of_node_work(hub: Hub, require: Callable[[str], None]) -
     env = dict(hub.running.env)
     curl = ["/bin/sh", "-c", CURL]
     done = subprocess.run(
-        curl, input=b'{"body": "by curl"}', env=env | {"PATH": "/usr/bin:/bin"}, capture_output=True, check=True, timeout=20
+        curl, input=b'{"body": "by curl"}', env=env | {"PATH": "/usr/bin:/bin"}, capture_output=True, check=True, timeout=120
     )
     assert done.stdout == b"201"
     node = [shutil.which("node") or "", "--input-type=module", "-e", NODE]
-    done = subprocess.run(node, env=env, capture_output=True, check=False, timeout=20)
+    done = subprocess.run(node, env=env, capture_output=True, check=False, timeout=120)
     assert done.stdout == b"bug\n", done.stderr

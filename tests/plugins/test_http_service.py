@@ -295,7 +295,7 @@ console.log(made.status, all.map((task) => task.title).join());
 def test_curl_is_served(opened: Open, require: Callable[[str], None]) -> None:
     require("curl")
     client = opened()
-    done = subprocess.run(["sh", "-c", CURL, client.url], capture_output=True, check=True, timeout=20)
+    done = subprocess.run(["sh", "-c", CURL, client.url], capture_output=True, check=True, timeout=120)
     assert done.stdout == b'{"id": 3, "title": "by curl"}201'
 
 
@@ -303,5 +303,5 @@ def test_fetch_of_node_is_served(opened: Open, require: Callable[[str], None]) -
     require("node")
     client = opened()
     node = shutil.which("node") or ""
-    done = subprocess.run([node, "--input-type=module", "-e", NODE, client.url], capture_output=True, check=False, timeout=20)
+    done = subprocess.run([node, "--input-type=module", "-e", NODE, client.url], capture_output=True, check=False, timeout=120)
     assert (done.stdout, done.returncode) == (b"201 first,second,by node\n", 0), done.stderr

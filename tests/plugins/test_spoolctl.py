@@ -247,7 +247,7 @@ def test_interrupted_run_exits_130_leaves_nothing_and_goes_on(scene: Scene) -> N
     everything = identities(descendants(process.pid))
 
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=20)
+    stdout, stderr = process.communicate(timeout=120)
 
     assert process.returncode == 130
     assert "--resume r" in json.loads(stdout)["errors"][0]["hint"]
@@ -282,7 +282,7 @@ def test_trial_whose_worker_was_killed_is_lost_or_made_again_under_a_new_key(
             assert {row["idempotency_key"]: row["queue"] for row in jobs(project)}.keys() == {"r/a/1", "r/a/2"}
             assert len({row["queue"] for row in jobs(project)}) == 2
         go.touch()
-        answer = json.loads(process.communicate(timeout=30)[0])
+        answer = json.loads(process.communicate(timeout=120)[0])
     finally:
         process.kill()
         process.communicate()
@@ -481,7 +481,7 @@ def test_trial_in_the_sandbox_is_scored_as_ever_and_no_file_holds_what_its_envir
         assert list(scratch.rglob("queue.db"))
         assert holding(project.path, SECRET) == []
         go.touch()
-        answer = json.loads(process.communicate(timeout=30)[0])
+        answer = json.loads(process.communicate(timeout=120)[0])
     finally:
         process.kill()
         process.communicate()

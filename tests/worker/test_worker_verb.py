@@ -204,7 +204,7 @@ def test_worker_whose_spec_is_removed_ends_its_trial(hanging: Scene) -> None:
     process = hanging.start("--bundle", str(hanging.bundle))
 
     hanging.spec.unlink()
-    process.communicate(timeout=15)
+    process.communicate(timeout=120)
 
     assert process.returncode == 130
     assert (hanging.outcome().ended, hanging.outcome().result) == ("canceled", None)
@@ -218,7 +218,7 @@ def test_signal_ends_the_trial_and_leaves_nothing_alive(hanging: Scene, number: 
     process = hanging.start("--bundle", str(hanging.bundle))
 
     process.send_signal(number)
-    process.communicate(timeout=15)
+    process.communicate(timeout=120)
 
     assert process.returncode == 130
     assert hanging.outcome().ended == "canceled"
@@ -230,7 +230,7 @@ def test_killed_worker_leaves_nothing_alive_and_no_outcome(hanging: Scene) -> No
     process = hanging.start("--bundle", str(hanging.bundle))
 
     process.kill()
-    process.communicate(timeout=15)
+    process.communicate(timeout=120)
 
     assert soon(lambda: not living(hanging.pids), 5)
     assert not hanging.out.exists()
@@ -254,7 +254,7 @@ def test_worker_ends_its_trial_and_itself_when_its_coordinator_is_gone(
 
     coordinator.kill()
     coordinator.wait()
-    process.communicate(timeout=15)
+    process.communicate(timeout=120)
 
     assert process.returncode == 130
     assert hanging.outcome().ended == "canceled"

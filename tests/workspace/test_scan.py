@@ -139,7 +139,7 @@ def scanned(require: Callable[[str], None]) -> Callable[[Path], str]:
 
     def scan_unprivileged(root: Path) -> str:
         command = [*drop, sys.executable, "-c", PROGRAM, str(root)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout.strip()
 
     return scan_unprivileged
 

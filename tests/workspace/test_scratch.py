@@ -66,7 +66,7 @@ def test_tree_that_its_owner_locked_is_removed(tmp_path: Path, require: Callable
         drop = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner"]
 
     done = subprocess.run(
-        [*drop, sys.executable, "-c", LOCKED, str(tmp_path), mode], capture_output=True, text=True, timeout=20
+        [*drop, sys.executable, "-c", LOCKED, str(tmp_path), mode], capture_output=True, text=True, timeout=120
     )
 
     assert done.stdout == "False\n", done.stderr

@@ -51,7 +51,7 @@ def node_with_types() -> str | None:
     """Return a Node.js that reads TypeScript: the one on the path, or the one that the type checker's package brings."""
     candidates = [shutil.which("node"), *_packaged_node()]
     for path in filter(None, candidates):
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=20).stdout
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=120).stdout
         version = [int(part) for part in re.findall(r"\d+", said)[:2]]
         if version >= [22, 6]:
             return path
