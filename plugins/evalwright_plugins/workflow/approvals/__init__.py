@@ -1,0 +1,1 @@
+"""Decisions of people, and how they hear that one is wanted."""
