@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +29,7 @@ VERSION = 1
 LOCK_PAUSE_SECONDS = 0.01
 HEAD_SECONDS = 0.1
 Event = dict[str, Any]
+Reading = Callable[[Event], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +53,16 @@ class Ledger:
     else raises :class:`LedgerDamaged`. ``repaired`` tells that there was such a line.
 
     Only one writer can have it open; another gets ``RunBusy`` once its ``patience`` (seconds) is over.
-    :meth:`append` writes, :meth:`commit` makes everything written durable.
+    :meth:`append` writes, :meth:`commit` makes everything written durable. ``read`` gets each event that the
+    ledger held when it was opened. ``work`` is what a workflow's run is about, and stands in each event.
     """
 
-    def __init__(self, path: Path, *, run: str, patience: float = 0.0) -> None:
+    def __init__(
+        self, path: Path, *, run: str, work: str | None = None, patience: float = 0.0, read: Reading | None = None
+    ) -> None:
         self.path = path
         self.run = run
+        self.work = work
         self.seq = 0
         self.digest = GENESIS
         self._size = 0
@@ -67,7 +72,7 @@ class Ledger:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             self._lock(time.monotonic() + patience)
-            torn = self._load()
+            torn = self._load(read)
             if torn:
                 self._set_aside(torn)
         except BaseException:
@@ -75,18 +80,11 @@ class Ledger:
             raise
         self.repaired = bool(torn)
 
-    def append(self, type: str, data: Mapping[str, Any], *, actor: str = "coordinator") -> Event:
+    def append(self, type: str, data: Mapping[str, Any], *, actor: str = "coordinator", kind: str = "kernel") -> Event:
         """Write one event and return it. Raises ``OSError`` when the disk is full, and then nothing was written."""
-        event: Event = {
-            "v": VERSION,
-            "seq": self.seq + 1,
-            "ts": _now(),
-            "run": self.run,
-            "type": type,
-            "actor": {"kind": "kernel", "id": actor},
-            "data": dict(data),
-            "prev": self.digest,
-        }
+        event: Event = {"v": VERSION, "seq": self.seq + 1, "ts": _now(), "run": self.run}
+        event |= {} if self.work is None else {"work": self.work}
+        event |= {"type": type, "actor": {"kind": kind, "id": actor}, "data": dict(data), "prev": self.digest}
         parts = {key: f"{canonical_json(key)}:{canonical_json(value)}" for key, value in event.items()}
         event["digest"] = digest_text("{" + ",".join(parts[key] for key in sorted(parts)) + "}")
         self._write(f'{{{",".join(parts.values())},"digest":"{event["digest"]}"}}\n'.encode())
@@ -148,11 +146,13 @@ class Ledger:
             raise OSError(28, "No space left on device", str(self.path))
         self._size += written
 
-    def _load(self) -> bytes:
+    def _load(self, read: Reading | None) -> bytes:
         content = self.path.read_bytes()
         whole, torn = _split_torn(content)
         for event in _verified(whole, self.path, read_head(self.head_path)):
             self.seq, self.digest = event["seq"], event["digest"]
+            if read:
+                read(event)
         self._size = len(content)
         return torn
 
