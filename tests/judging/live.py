@@ -63,8 +63,6 @@ def main() -> None:
         port,
         "--n_ctx",
         "2048",
-        "--chat_format",
-        "gemma",
     ]
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ))
     try:
@@ -89,17 +87,23 @@ def _wait(url: str, server: subprocess.Popen[bytes]) -> None:
 
 
 def _ask(url: str) -> None:
-    judge = patient(openai(url, temperature=0.0, max_tokens=100), retries=1)
+    """Ask everything. A model this small may be wrong or silent; one that never gives a verdict proves nothing."""
+    verdicts = 0
     for name, (text, form) in QUESTIONS.items():
+        body = {"response_format": {"type": "json_object", "schema": form.schema}} if isinstance(form, JsonForm) else {}
+        judge = patient(openai(url, temperature=0.0, max_tokens=100, body=body), retries=1)
         begun = time.monotonic()
         try:
             reply = ask(judge, JudgeRequest(messages=[{"role": "user", "content": text}], form=form), seconds=120)
+            verdicts += reply.verdict is not None
             said = f"{reply.text!r} -> {reply.verdict!r}, {reply.tries} tries, {reply.usage and reply.usage.output} tokens"
         except JudgeError as error:
             said = f"{error.kind}: {error.message} {error.details.get('reply', '')!r}"
         print(f"{name:<14} {time.monotonic() - begun:6.2f} s  {said}")
     for made in MADE:
         made.close(Deadline.after(10))
+    if not verdicts:
+        sys.exit("the model gave no verdict")
 
 
 if __name__ == "__main__":

@@ -211,6 +211,20 @@ def test_parameters_that_a_server_refuses_are_dropped_once() -> None:
     ]
 
 
+def test_further_keys_of_the_table_are_sent() -> None:
+    with JudgeServer([OK]) as server:
+        ask(openai(server.url, body={"seed": 7, "response_format": {"type": "json_object"}}))
+
+        (sent,) = bodies(server)
+    assert (sent["seed"], sent["response_format"], sent["model"]) == (7, {"type": "json_object"}, "m1")
+
+
+@pytest.mark.parametrize("key", ["model", "messages", "stream"])
+def test_keys_that_the_judge_itself_sends_are_refused(key: str) -> None:
+    with pytest.raises(ValueError, match=key):
+        openai("http://127.0.0.1:1", body={key: 1})
+
+
 def test_proxy_of_the_environment_is_not_asked_for_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     with JudgeServer([reply({}, 500)]) as proxy, JudgeServer([OK]) as server:
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")

@@ -40,7 +40,10 @@ class Price(BaseModel, extra="forbid", frozen=True, strict=True):
 
 
 class HttpConfig(BaseModel, extra="forbid", frozen=True, strict=True):
-    """The server, the model and the bounds of one call; times in seconds. Keys are named, never written down."""
+    """The server, the model and the bounds of one call; times in seconds. Keys are named, never written down.
+
+    ``body`` has further keys of the request, as the server takes them.
+    """
 
     base_url: str
     model: Annotated[str, Field(min_length=1)]
@@ -48,10 +51,19 @@ class HttpConfig(BaseModel, extra="forbid", frozen=True, strict=True):
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Annotated[int, Field(gt=0)] = 1024
     headers: dict[str, str] = {}
+    body: dict[str, Any] = {}
     connect_timeout_seconds: Seconds = 10.0
     read_timeout_seconds: Seconds = 60.0
     call_timeout_seconds: Seconds = 120.0
     price: Price | None = None
+
+    @field_validator("body")
+    @classmethod
+    def _is_further(cls, body: dict[str, Any]) -> dict[str, Any]:
+        own = sorted({"model", "messages", "system", "max_tokens", "temperature", "stream"} & body.keys())
+        if own:
+            raise ValueError(f"holds further keys only, not {', '.join(own)}")
+        return body
 
     @field_validator("base_url")
     @classmethod

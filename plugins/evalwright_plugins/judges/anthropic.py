@@ -81,7 +81,13 @@ class AnthropicJudge(Judge[AnthropicConfig]):
             body["temperature"] = config.temperature
         system = "\n\n".join(message["content"] for message in request.messages if message["role"] == "system")
         messages = [dict(message) for message in request.messages if message["role"] != "system"]
-        body |= {**request.options, "model": config.model, "messages": messages, **({"system": system} if system else {})}
+        body |= {
+            **config.body,
+            **request.options,
+            "model": config.model,
+            "messages": messages,
+            **({"system": system} if system else {}),
+        }
         if cold:
             body.pop("temperature", None)
         return body

@@ -84,7 +84,12 @@ class OpenaiJudge(Judge[OpenaiConfig]):
         body: dict[str, Any] = {OLD_LIMIT: config.max_tokens}
         if config.temperature is not None:
             body["temperature"] = config.temperature
-        body |= {**request.options, "model": config.model, "messages": [dict(message) for message in request.messages]}
+        body |= {
+            **config.body,
+            **request.options,
+            "model": config.model,
+            "messages": [dict(message) for message in request.messages],
+        }
         if OLD_LIMIT in without:
             body[NEW_LIMIT] = body.pop(OLD_LIMIT, config.max_tokens)
         if "temperature" in without:
