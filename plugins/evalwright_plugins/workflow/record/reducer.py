@@ -50,8 +50,8 @@ def refusal(state: State, type: str, data: Record) -> str | None:
 
 def advance(state: State, event: Record) -> None:
     """Apply an event. Raises ``LedgerDamaged`` for one that the rules do not allow; the state is then as it was."""
-    type, data = str(event["type"]), event["data"]
-    reason = refusal(state, type, data) if isinstance(data, Mapping) else f"{type} has no data"
+    name, data = str(event["type"]), event["data"]
+    reason = refusal(state, name, data) if isinstance(data, Mapping) else f"{name} has no data"
     if reason:
         raise LedgerDamaged(
             f"event {event['seq']}: {reason}",
@@ -60,7 +60,7 @@ def advance(state: State, event: Record) -> None:
             reason=reason,
             damage="not_allowed",
         )
-    RULES[type].change(state, data, event)
+    RULES[name].change(state, data, event)
     state.seq = event["seq"]
 
 
@@ -71,13 +71,13 @@ def _created(state: State, data: Record, event: Record) -> None:
     state.budgets = {kind: data["budgets"][kind] for kind in RUN_EXTENSIONS if data.get("budgets", {}).get(kind) is not None}
 
 
-def _may_start(state: State, data: Record) -> str | None:
+def _may_start(state: State, _data: Record) -> str | None:
     if state.status is Status.WAITING_HUMAN and not (state.decision and state.decision.approved):
         return "the run waits for a decision"
     return None
 
 
-def _started(state: State, data: Record, event: Record) -> None:
+def _started(state: State, _data: Record, _event: Record) -> None:
     """Take up the decision that the run waited for, if it did: with it end the question and what it stood for."""
     request, decision = state.request, state.decision
     if request and decision:
@@ -91,7 +91,7 @@ def _started(state: State, data: Record, event: Record) -> None:
     state.status = Status.RUNNING
 
 
-def _bound(state: State, data: Record, event: Record) -> None:
+def _bound(state: State, data: Record, _event: Record) -> None:
     state.workspace = data
 
 
@@ -110,11 +110,11 @@ def _step_started(state: State, data: Record, event: Record) -> None:
     state.cleared = {key for key in state.cleared if key.startswith("after:")}
 
 
-def _in_step(state: State, data: Record) -> str | None:
+def _in_step(state: State, _data: Record) -> str | None:
     return None if state.outcome else "no step is under way"
 
 
-def _evidence(state: State, data: Record, event: Record) -> None:
+def _evidence(state: State, data: Record, _event: Record) -> None:
     outcome = state.outcome
     assert outcome
     kind = data["kind"]
@@ -144,7 +144,7 @@ def _may_finish_step(state: State, data: Record) -> str | None:
     return None
 
 
-def _step_finished(state: State, data: Record, event: Record) -> None:
+def _step_finished(state: State, data: Record, _event: Record) -> None:
     outcome = state.outcome
     assert outcome
     outcome.finished = data
@@ -156,11 +156,11 @@ def _step_finished(state: State, data: Record, event: Record) -> None:
     state.infrastructure[outcome.step] = infrastructure + 1 if data.get("infra") else 0
 
 
-def _step_is_done(state: State, data: Record) -> str | None:
+def _step_is_done(state: State, _data: Record) -> str | None:
     return None if state.outcome and state.outcome.finished is not None else "no step has finished"
 
 
-def _consumed(state: State, data: Record, event: Record) -> None:
+def _consumed(state: State, data: Record, _event: Record) -> None:
     assert state.outcome
     state.outcome.events.add("BUDGET_CONSUMED")
     if data["kind"] == "attempts":
@@ -174,7 +174,7 @@ def _may_extend(state: State, data: Record) -> str | None:
     return f"{key} was granted already" if key in state.applied else None
 
 
-def _extended(state: State, data: Record, event: Record) -> None:
+def _extended(state: State, data: Record, _event: Record) -> None:
     state.applied.add(_extension(data))
     kind, amount = data.get("kind", "attempts"), data["amount"]
     if kind in RUN_EXTENSIONS:
@@ -195,18 +195,18 @@ def _may_pin(state: State, data: Record) -> str | None:
     return _step_is_done(state, data) if state.status is Status.RUNNING else "the run waits for a decision"
 
 
-def _pinned(state: State, data: Record, event: Record) -> None:
+def _pinned(state: State, data: Record, _event: Record) -> None:
     state.candidate = data["candidate"]
     if state.outcome:
         state.outcome.events.add("CANDIDATE_PINNED")
 
 
-def _policy(state: State, data: Record, event: Record) -> None:
+def _policy(state: State, data: Record, _event: Record) -> None:
     if state.outcome:
         state.outcome.events.add(f"POLICY_EVALUATED/{data['policy']}")
 
 
-def _fingerprint(state: State, data: Record, event: Record) -> None:
+def _fingerprint(state: State, data: Record, _event: Record) -> None:
     outcome = state.outcome
     assert outcome
     outcome.repeated = state.failures.get(data["step"]) == data
@@ -220,7 +220,7 @@ def _may_move(state: State, data: Record) -> str | None:
     return _step_is_done(state, data)
 
 
-def _moved(state: State, data: Record, event: Record) -> None:
+def _moved(state: State, data: Record, _event: Record) -> None:
     if data["cause"] == "outcome:succeeded":
         state.passed[data["from"]] = state.candidate
     state.came_from, state.step, state.cause = data["from"], data["to"], data["cause"]
@@ -228,7 +228,7 @@ def _moved(state: State, data: Record, event: Record) -> None:
     state.cleared = set()
 
 
-def _may_ask(state: State, data: Record) -> str | None:
+def _may_ask(state: State, _data: Record) -> str | None:
     if state.outcome and state.outcome.finished is None:
         return f"step {state.outcome.step} is running"
     return "the last decision was not acted upon" if state.decision else None
@@ -278,7 +278,7 @@ def _stale(state: State, data: Record, event: Record) -> None:
     state.approvals = [one for one in state.approvals if one["ref"] != data["approvalRef"]]
 
 
-def _interrupted(state: State, data: Record, event: Record) -> None:
+def _interrupted(state: State, _data: Record, _event: Record) -> None:
     state.interruptions += 1
     if state.outcome:
         state.outcome.interrupted = True
@@ -295,16 +295,16 @@ def _may_end(state: State, data: Record) -> str | None:
     return None if final and approved else "nobody has approved the final decision"
 
 
-def _ended(state: State, data: Record, event: Record) -> None:
+def _ended(state: State, data: Record, _event: Record) -> None:
     state.status, state.ended = Status(data["status"]), data
     state.request = state.decision = state.outcome = None
 
 
-def _compacted(state: State, data: Record, event: Record) -> None:
+def _compacted(state: State, data: Record, _event: Record) -> None:
     state.compacted = data
 
 
-def _nothing(state: State, data: Record, event: Record) -> None:
+def _nothing(_state: State, _data: Record, _event: Record) -> None:
     return
 
 
