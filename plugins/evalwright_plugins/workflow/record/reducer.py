@@ -107,7 +107,7 @@ def _may_start_step(state: State, data: Record) -> str | None:
 def _step_started(state: State, data: Record, event: Record) -> None:
     state.attempts[data["step"]] = data["attempt"]
     state.outcome = Outcome(step=data["step"], attempt=data["attempt"], started={**data, "ts": event["ts"]})
-    state.cleared = {key for key in state.cleared if key.startswith("after:")}
+    state.cleared = {key for key in state.cleared if not key.startswith("after:")}
 
 
 def _in_step(state: State, _data: Record) -> str | None:

@@ -76,6 +76,11 @@ class Outcome:
         """Tell whether the step may be started anew: its process was lost, or its infrastructure failed."""
         return self.finished is not None and (self.interrupted or bool(self.finished.get("infra")))
 
+    @property
+    def lost(self) -> bool:
+        """Tell whether it was cut off with its driver."""
+        return self.interrupted and self.finished is not None and self.finished["status"] == "crashed"
+
 
 @dataclass(slots=True, kw_only=True)
 class State:

@@ -1,0 +1,201 @@
+"""What is checked after a step, in this order; the first stop counts. Each check leaves alone what is on record already."""
+
+from __future__ import annotations
+
+from evalwright_plugins.workflow.drive.ask import Ask
+from evalwright_plugins.workflow.drive.attempt import review
+from evalwright_plugins.workflow.drive.facts import RunFacts
+from evalwright_plugins.workflow.drive.turn import Check, Turn
+from evalwright_plugins.workflow.evidence import failure_fingerprint
+from evalwright_plugins.workflow.findings import Finding
+from evalwright_plugins.workflow.model.workflow import Outcome
+
+__all__ = ["JUDGE", "SETTLE", "outcome_of"]
+
+
+def readonly(turn: Turn) -> Ask | None:
+    """A read-only step has changed something."""
+    finished = _finished(turn)
+    if finished["status"] != "blocked":
+        return None
+    step = turn.state.step
+    return Ask(
+        kind="boundary",
+        transition=f"resume-{step}",
+        reasons=(f"read-only step {step} has changed: {', '.join(finished.get('changed', ()))}",),
+        effect=f"step {step} is done again, on the work tree as it is",
+    )
+
+
+def charge(turn: Turn) -> Ask | None:
+    """Failures and review rounds cost an attempt; a success that writes, and infrastructure, cost nothing."""
+    outcome, state = turn.state.outcome, turn.state
+    assert outcome
+    if "BUDGET_CONSUMED" not in outcome.events:
+        finished = _finished(turn)
+        counts = not finished.get("infra") and (finished["status"] != "succeeded" or turn.workflow.reviews(outcome.step))
+        left = turn.attempts_left(state.step) - counts
+        turn.journal.write("BUDGET_CONSUMED", {"kind": "attempts", "amount": int(counts), "remaining": left})
+    return None
+
+
+def infrastructure(turn: Turn) -> Ask | None:
+    """What the candidate is not to blame for is retried as configured, then a human is asked."""
+    finished, step = _finished(turn), turn.state.step
+    if not finished.get("infra"):
+        return None
+    if turn.state.infrastructure[step] <= turn.plan.config.retry.infrastructure:
+        return None
+    return Ask(
+        kind="infra",
+        transition=f"resume-{step}",
+        reasons=(f"step {step} could not be done: {finished.get('reason', finished['status'])}", "no attempt was charged"),
+        effect=f"step {step} is done again",
+    )
+
+
+def findings(turn: Turn) -> Ask | None:
+    """Put a review's findings on record, and in the work's account."""
+    outcome = turn.state.outcome
+    assert outcome
+    if turn.workflow.reviews(outcome.step) and _finished(turn)["status"] == "succeeded" and outcome.review is None:
+        data = review(turn)
+        for record in data["findings"]:
+            turn.account.raise_finding(Finding.from_json(record), run=turn.state.run, candidate=data["subject"])
+        turn.journal.write("EVIDENCE_RECORDED", data)
+    return None
+
+
+def scope(turn: Turn) -> Ask | None:
+    """Only paths of the run's scope may have changed."""
+    prefixes, state = turn.plan.config.scope, turn.state
+    if not prefixes or _readonly(turn) or turn.cleared("after:scope"):
+        return None
+    outside = turn.site.tree.out_of_scope(state.created["base"], prefixes)
+    if not outside:
+        return None
+    return Ask(
+        kind="boundary",
+        transition=f"resume-{state.step}",
+        reasons=(f"step {state.step} has changed paths outside the scope: {', '.join(outside[:20])}",),
+        effect="these changes are accepted as they are, and the run goes on",
+        grants={"clears": ["after:scope"]},
+    )
+
+
+def clean(turn: Turn) -> Ask | None:
+    """A candidate is a commit."""
+    if _readonly(turn) or outcome_of(turn) != "succeeded":
+        return None
+    dirty = turn.site.tree.dirty()
+    if not dirty:
+        return None
+    step = turn.state.step
+    return Ask(
+        kind="boundary",
+        transition=f"resume-{step}",
+        reasons=(f"step {step} left changes that are not committed: {', '.join(dirty[:20])}",),
+        effect=f"step {step} is done again, on the work tree as it is",
+    )
+
+
+def pin(turn: Turn) -> Ask | None:
+    """Put the candidate on record as git tells it."""
+    state = turn.state
+    head = turn.site.tree.head()
+    if head != state.candidate and not _readonly(turn):
+        data = {"workspaceId": state.run, "base": state.created["base"], "candidate": head}
+        turn.journal.write("CANDIDATE_PINNED", data)
+    return None
+
+
+def policies(turn: Turn) -> Ask | None:
+    """The policies that hold after the step."""
+    step = turn.state.step
+    if turn.cleared("after:policies"):
+        return None
+    unmet = turn.judge("post", step, RunFacts(turn))
+    if not unmet:
+        return None
+    return Ask(
+        kind="boundary",
+        transition=f"resume-{step}",
+        reasons=tuple(f"policy {policy.id}: {reason}" for policy, reason in unmet),
+        effect=f"step {step} is done again",
+    )
+
+
+def repeated(turn: Turn) -> Ask | None:
+    """The same failure twice in a row: whoever should have mended it did not."""
+    outcome = turn.state.outcome
+    assert outcome
+    if outcome_of(turn) != "failed":
+        return None
+    if "FAILURE_FINGERPRINT" not in outcome.events:
+        log = turn.files.log(outcome.step, outcome.attempt)
+        text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+        assert outcome.evidence
+        digest = turn.site.tree.diff_digest(turn.state.created["base"])
+        code = _finished(turn)["exitCode"]
+        turn.journal.write(
+            "FAILURE_FINGERPRINT", failure_fingerprint(outcome.step, outcome.evidence["command"], code, text, digest)
+        )
+    if not outcome.repeated or turn.cleared("after:repeated"):
+        return None
+    return Ask(
+        kind="not-converging",
+        transition=f"resume-{outcome.step}",
+        reasons=(f"{outcome.step} has failed twice in a row in the same way",),
+        effect="the failure is passed on once more",
+        grants={"clears": ["after:repeated"]},
+    )
+
+
+def edge(turn: Turn) -> Ask | None:
+    """Go where the outcome leads."""
+    state, outcome = turn.state, outcome_of(turn)
+    target = turn.workflow.edge(state.step, outcome)
+    if target is None:
+        return Ask(
+            kind="boundary",
+            transition=f"resume-{state.step}",
+            reasons=(f"nothing follows when {state.step} ends as {outcome}",),
+            effect=f"step {state.step} is done again",
+        )
+    turn.journal.write("TRANSITION", {"from": state.step, "to": target, "cause": f"outcome:{outcome}"})
+    head, dirty = turn.site.tree.head(), bool(turn.site.tree.dirty())
+    turn.journal.write(
+        "CHECKPOINT",
+        {
+            "resumePoint": {"step": target, "attempt": state.attempts.get(target, 0) + 1},
+            "workspaceStates": [{"workspaceId": state.run, "head": head, "dirty": dirty}],
+        },
+    )
+    return None
+
+
+SETTLE: tuple[Check, ...] = (readonly, charge, infrastructure)
+"""What tells whether the attempt counts at all; a step whose infrastructure failed goes no further."""
+
+JUDGE: tuple[Check, ...] = (findings, scope, clean, pin, policies, repeated, edge)
+
+
+def outcome_of(turn: Turn) -> Outcome:
+    """Return how a step that has finished is to be taken."""
+    outcome = turn.state.outcome
+    assert outcome
+    if _finished(turn)["status"] != "succeeded":
+        return "failed"
+    return "findings-blocking" if outcome.review and outcome.review["status"] == "failed" else "succeeded"
+
+
+def _finished(turn: Turn) -> dict[str, object]:
+    outcome = turn.state.outcome
+    assert outcome
+    assert outcome.finished is not None
+    return dict(outcome.finished)
+
+
+def _readonly(turn: Turn) -> bool:
+    step = turn.step
+    return step is not None and step.readonly

@@ -1,0 +1,49 @@
+"""A typed request to a human: what for, why, and what exactly a yes does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = ["Ask", "Kind", "commands_of"]
+
+Kind = Literal["boundary", "final-decision", "finding-triage", "infra", "budget", "work-review-cap", "not-converging", "stale"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A stop. ``effect`` says in words what ``grants`` is for the reducer:
+
+    ``clears`` (checks that are not made again here), ``attempts``, ``reviews``, ``budget`` (amounts by kind), ``accepts``
+    (artifacts by digest), ``resume_at`` (a step). A yes to a stop after a step that clears nothing has the step done again.
+    """
+
+    kind: Kind
+    transition: str
+    reasons: tuple[str, ...]
+    effect: str
+    grants: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def data(self, subject: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the data of HUMAN_REQUESTED."""
+        return {
+            "transition": self.transition,
+            "subject": dict(subject),
+            "reasons": list(self.reasons),
+            "kind": self.kind,
+            "effect": self.effect,
+            "grants": dict(self.grants),
+        }
+
+
+def commands_of(run: str, kind: str) -> dict[str, str]:
+    """Return the commands that lead on from a request, with what each does."""
+    found = {f"evalwright work approve {run}": "say yes, and go on"}
+    if kind == "finding-triage":
+        found[f"evalwright work findings list {run}"] = "read the findings"
+    return found | {
+        f"evalwright work reject {run}": "say no, and end the run as failed",
+        f"evalwright work adopt {run} COMMIT": "put a commit of your own in the candidate's place, and go on",
+        f"evalwright work stop {run}": "end the run as cancelled",
+    }

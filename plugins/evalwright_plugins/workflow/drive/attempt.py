@@ -1,0 +1,205 @@
+"""One attempt of a step: its input, the worker or a verification used again, and the evidence of how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from evalwright.canonical import digest_bytes, digest_text
+from evalwright.model import Usage
+from evalwright_plugins.workflow.drive.turn import Turn
+from evalwright_plugins.workflow.evidence import EvidenceIndex, reuse_key
+from evalwright_plugins.workflow.findings import EnvelopeError, Finding, read_envelope, split
+from evalwright_plugins.workflow.model.workflow import Step
+from evalwright_plugins.workflow.sites import StepCall, StepResult
+
+__all__ = ["UNAVAILABLE", "begin", "finish", "review"]
+
+UNAVAILABLE = 75
+DEFAULT_SECONDS = 3600.0
+LOCK_FILES = (
+    "uv.lock",
+    "poetry.lock",
+    "package-lock.json",
+    "pnpm-lock.yaml",
+    "yarn.lock",
+    "Cargo.lock",
+    "go.sum",
+    "requirements.txt",
+)
+Record = dict[str, Any]
+
+
+def begin(turn: Turn, index: EvidenceIndex, canceled: Callable[[], bool]) -> None:
+    """Start the step where the run stands, carry it out or use a verification again, and put its evidence on record.
+
+    What ended is told by the field ``result`` of the evidence, so that nothing is done twice when the driver dies now.
+    """
+    step, state = turn.step, turn.state
+    assert step
+    attempt = state.attempts.get(step.id, 0) + 1
+    table = turn.plan.config.workers[step.table]
+    adapter = f"{table.get('use', 'command')}:{step.table}"
+    turn.journal.write("STEP_STARTED", {"step": step.id, "attempt": attempt, "worker": step.table, "adapter": adapter})
+    key = _key(turn, step, table)
+    record = index.find(key) if key else None
+    if record:
+        turn.journal.write("EVIDENCE_RECORDED", _reused(turn, step, attempt, record) | {"cacheKey": key})
+        return
+    before = turn.site.tree.proof() if step.readonly else None
+    log = turn.files.log(step.id, attempt)
+    result = turn.site.run(
+        StepCall(
+            step=step,
+            attempt=attempt,
+            table=table,
+            input=_input(turn, step, attempt),
+            prompt=turn.plan.config.prompts.get(step.id) or turn.plan.config.prompt,
+            timeout=min(step.timeout or DEFAULT_SECONDS, turn.left("wall") or DEFAULT_SECONDS),
+            log=log,
+        ),
+        canceled,
+    )
+    if result.canceled:
+        return
+    changed = before.difference(turn.site.tree.proof()) if before is not None else []
+    evidence = _evidence(turn, step, attempt, result, changed) | ({"cacheKey": key} if key else {})
+    turn.journal.write("EVIDENCE_RECORDED", evidence)
+    if key and evidence["status"] == "passed":
+        index.keep(key, evidence | {"run": state.run, "log": str(log)})
+
+
+def finish(turn: Turn) -> None:
+    """Write STEP_FINISHED as the evidence tells it."""
+    outcome = turn.state.outcome
+    assert outcome
+    assert outcome.evidence
+    result = outcome.evidence["result"]
+    data = {"step": outcome.step, "attempt": outcome.attempt, **result}
+    turn.journal.write("STEP_FINISHED", data)
+
+
+def review(turn: Turn) -> Record:
+    """Return the data of a review's evidence: its findings, and those that people have dismissed."""
+    outcome = turn.state.outcome
+    assert outcome
+    assert outcome.evidence
+    path = turn.files.output(outcome.step, outcome.attempt)
+    data = path.read_bytes() if path.is_file() else b"{}"
+    findings = read_envelope(data).findings
+    blocking, _, suppressed = split(findings, turn.account.dismissed)
+    return {
+        "evidenceRef": turn.files.reference(path),
+        "kind": "review",
+        "subject": outcome.evidence["subject"],
+        "digest": digest_bytes(data),
+        "status": "failed" if blocking else "passed",
+        "grade": outcome.evidence["grade"],
+        "findings": [finding.as_json() for finding in findings],
+        **({"suppressedFingerprints": [finding.fingerprint for finding in suppressed]} if suppressed else {}),
+    }
+
+
+def _input(turn: Turn, step: Step, attempt: int) -> Record:
+    state, account = turn.state, turn.account
+    found: Record = {"work": state.work, "run": state.run, "step": step.id, "attempt": attempt}
+    if turn.workflow.reviews(step.id):
+        found["anchor"] = account.history()
+        newest = next((one for one in reversed(state.reviewed) if turn.site.tree.is_ancestor(one, turn.site.tree.head())), None)
+        found |= {"last_reviewed": {"candidate": newest, "range": f"{newest}..{turn.site.tree.head()}"}} if newest else {}
+    elif not step.readonly:
+        blocking, others, _ = split([Finding.from_json(record) for record in state.findings], account.dismissed)
+        found |= {"findings": [finding.as_json() for finding in (*blocking, *others)]} if state.findings else {}
+        found |= {"last_failure": dict(state.last_failure)} if state.last_failure and state.failures else {}
+    return found
+
+
+def _evidence(turn: Turn, step: Step, attempt: int, result: StepResult, changed: list[str]) -> Record:
+    output = turn.files.output(step.id, attempt)
+    problem = None
+    status, usage = None, result.usage
+    if result.output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_bytes(result.output)
+        try:
+            envelope = read_envelope(result.output)
+            status, usage = envelope.status, envelope.usage or usage
+        except EnvelopeError as error:
+            problem = f"its output is no envelope: {error}"
+    infrastructure = problem or _infrastructure(result)
+    failed = result.exit_code != 0 or status == "failed"
+    ended: Record = {"status": _status(result, problem, changed, failed=failed), "exitCode": result.exit_code}
+    ended |= {"infra": True, "reason": infrastructure} if infrastructure else {}
+    ended |= {"changed": changed[:50]} if changed else {}
+    ended |= {"spent": _spent(result, usage), "seconds": round(result.seconds, 3)}
+    ended |= {"usage": usage.as_json()} if usage else {}
+    log = turn.files.log(step.id, attempt)
+    return {
+        "evidenceRef": turn.files.reference(log),
+        "kind": "command",
+        "subject": turn.site.tree.head(),
+        "digest": digest_bytes(log.read_bytes() if log.is_file() else b""),
+        "status": "passed" if ended["status"] == "succeeded" else "failed",
+        "grade": step.grade,
+        "step": step.id,
+        "attempt": attempt,
+        "command": result.command,
+        "result": ended,
+    }
+
+
+def _infrastructure(result: StepResult) -> str | None:
+    """Say why an end is not the candidate's fault, ``None`` when it may be."""
+    if result.lost:
+        return result.lost
+    if result.timed_out:
+        return f"it had not ended after {result.seconds:.0f} seconds"
+    if result.exit_code is None or result.exit_code < 0:
+        return "it crashed" if result.exit_code is None else f"it was ended by signal {-result.exit_code}"
+    return "it says that its environment is not available (exit 75)" if result.exit_code == UNAVAILABLE else None
+
+
+def _status(result: StepResult, problem: str | None, changed: list[str], *, failed: bool) -> str:
+    if changed:
+        return "blocked"
+    if result.timed_out:
+        return "timeout"
+    if problem:
+        return "invalid-output"
+    if result.lost or result.exit_code is None or result.exit_code < 0:
+        return "crashed"
+    return "failed" if failed else "succeeded"
+
+
+def _spent(result: StepResult, usage: Usage | None) -> Record:
+    tokens = None if usage is None else (usage.input or 0) + (usage.output or 0)
+    return {"wall": round(result.seconds, 3), "tokens": tokens or 0, "cost": (usage.cost if usage else None) or 0.0}
+
+
+def _key(turn: Turn, step: Step, table: Mapping[str, Any]) -> str | None:
+    """Return the key of a verification: a read-only step that is no review, on a tree that is exactly a commit."""
+    if not (turn.plan.config.reuse and step.readonly) or turn.workflow.reviews(step.id) or turn.site.tree.dirty():
+        return None
+    files = turn.site.digests([*LOCK_FILES, *turn.plan.config.toolchain])
+    prompt = turn.plan.config.prompts.get(step.id, "")
+    return reuse_key(turn.site.tree.tree("HEAD"), step.table, dict(table), digest_text(prompt), files)
+
+
+def _reused(turn: Turn, step: Step, attempt: int, record: Mapping[str, Any]) -> Record:
+    log = turn.files.log(step.id, attempt)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    text = f"verification used again: {record['run']} {record['evidenceRef']} {record['digest']}\n"
+    log.write_text(text, encoding="utf-8")
+    return {
+        "evidenceRef": turn.files.reference(log),
+        "kind": "command",
+        "subject": turn.site.tree.head(),
+        "digest": digest_text(text),
+        "status": "passed",
+        "grade": step.grade,
+        "step": step.id,
+        "attempt": attempt,
+        "command": record["command"],
+        "result": {"status": "succeeded", "exitCode": 0, "spent": {}, "seconds": 0.0, "reused": True},
+        "reused": {key: record[key] for key in ("run", "evidenceRef", "digest")},
+    }

@@ -1,0 +1,136 @@
+"""The loop: take up decisions, check, do a step, check, move on, until the run has ended or waits for a human."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evalwright.errors import Interrupted
+from evalwright_plugins.workflow.approvals.orders import Inbox, Order
+from evalwright_plugins.workflow.drive import attempt, desk
+from evalwright_plugins.workflow.drive.after import JUDGE, SETTLE
+from evalwright_plugins.workflow.drive.ask import Ask
+from evalwright_plugins.workflow.drive.before import BEFORE
+from evalwright_plugins.workflow.drive.turn import Turn, first
+from evalwright_plugins.workflow.evidence import EvidenceIndex
+from evalwright_plugins.workflow.record import Request, State, Status
+
+__all__ = ["Drive", "Gate"]
+
+Gate = Callable[[Turn, Request], Order | None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Drive:
+    """Drives one run. ``gate`` answers requests where something is there that can; ``canceled`` says that this process shall
+    end; ``notify`` hears of requests and ends; ``pause`` waits some seconds.
+    """
+
+    turn: Turn
+    index: EvidenceIndex
+    gate: Gate
+    canceled: Callable[[], bool]
+    notify: Callable[[str, str], None]
+    pause: Callable[[float], None]
+
+    def run(self) -> State:
+        """Go on until the run has ended or waits. Raises ``Interrupted`` when canceled; the run can then be resumed."""
+        self._bind()
+        self._recover()
+        while not self.turn.state.status.terminal:
+            if self.canceled():
+                raise Interrupted("the run was interrupted", hint=f"resume it: evalwright work resume {self.turn.state.run}")
+            if self._ordered():
+                continue
+            if self.turn.state.status is Status.WAITING_HUMAN:
+                if not self._decided():
+                    break
+            else:
+                self._advance()
+        if self.turn.state.status.terminal:
+            self.notify("ended", str(self.turn.state.status))
+        return self.turn.state
+
+    def _bind(self) -> None:
+        state, journal = self.turn.state, self.turn.journal
+        if state.status.terminal:
+            return
+        bound = self.turn.site.bind()
+        if state.workspace is None:
+            journal.write("WORKSPACE_BOUND", bound)
+        if state.status is Status.CREATED:
+            journal.write("RUN_STARTED", {})
+
+    def _recover(self) -> None:
+        """A step that was under way when its driver died has ended: as its evidence tells, or half-way."""
+        state, outcome = self.turn.state, self.turn.state.outcome
+        if state.status is not Status.RUNNING or outcome is None or outcome.finished is not None:
+            return
+        if outcome.evidence is not None:
+            attempt.finish(self.turn)
+            return
+        self._lost("the driver was lost")
+
+    def _ordered(self) -> bool:
+        """Carry out what people have ordered meanwhile; tell whether something was."""
+        inbox, found = Inbox(self.turn.files.inbox), False
+        for name, order in inbox.waiting():
+            found = True
+            inbox.settle(name, desk.answer(self.turn, order))
+        return found
+
+    def _decided(self) -> bool:
+        """Act upon a decision, asking the gate for one if there is none; tell whether there was one."""
+        state = self.turn.state
+        if state.decision is None and state.request is not None:
+            order = self.gate(self.turn, state.request)
+            if order is None:
+                return False
+            answer = desk.answer(self.turn, order)
+            if not answer.ok and state.decision is None:
+                refused = Order(action="reject", by=order.by, reason=answer.message)
+                desk.answer(self.turn, refused)
+        if state.decision is not None:
+            desk.take_up(self.turn)
+        return True
+
+    def _advance(self) -> None:
+        """Do the next thing: settle and judge a step that has finished, else begin the one where the run stands."""
+        outcome, turn = self.turn.state.outcome, self.turn
+        if outcome is None or outcome.finished is None or outcome.lost:
+            self._begin()
+        elif stop := first(SETTLE, turn):
+            self._ask(stop)
+        elif outcome.finished.get("infra"):
+            retries = turn.state.infrastructure[outcome.step] - 1
+            self.pause(turn.plan.config.retry.backoff_seconds * 2**retries)
+            self._begin()
+        elif stop := first(JUDGE, turn):
+            self._ask(stop)
+
+    def _begin(self) -> None:
+        stop = first(BEFORE, self.turn)
+        if stop:
+            self._ask(stop)
+            return
+        attempt.begin(self.turn, self.index, self._cut)
+        outcome = self.turn.state.outcome
+        assert outcome
+        if outcome.evidence is not None:
+            attempt.finish(self.turn)
+        elif self.canceled():
+            self._lost("the driver was told to end")
+
+    def _lost(self, cause: str) -> None:
+        """Put on record that a step was cut off half-way."""
+        outcome = self.turn.state.outcome
+        assert outcome
+        self.turn.journal.write("RUN_INTERRUPTED", {"cause": cause})
+        self.turn.journal.write("STEP_FINISHED", {"step": outcome.step, "attempt": outcome.attempt, "status": "crashed"})
+
+    def _ask(self, stop: Ask) -> None:
+        desk.ask(self.turn, stop)
+        self.notify("waiting", stop.kind)
+
+    def _cut(self) -> bool:
+        return self.canceled() or Inbox(self.turn.files.inbox).stopped()

@@ -1,0 +1,59 @@
+"""Who answers a request without leaving the process: nobody, a fixed answer, or a program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from evalwright.canonical import is_object
+from evalwright.interfaces import Command
+from evalwright.model import Completed
+from evalwright_plugins.workflow.approvals.orders import Order
+from evalwright_plugins.workflow.drive.turn import Turn
+from evalwright_plugins.workflow.findings import Finding
+from evalwright_plugins.workflow.model.config import Gate as GateProgram
+from evalwright_plugins.workflow.record import Request
+
+__all__ = ["gate_of"]
+
+DECISIONS = {"approved": "approve", "rejected": "reject", "approve": "approve", "reject": "reject"}
+
+
+def gate_of(turn: Turn, execute: Callable[[Command], Completed]) -> Callable[[Turn, Request], Order | None]:
+    """Return what ``on_gate`` of the run asks for. ``execute`` runs its program."""
+    wanted = turn.plan.config.on_gate
+    if isinstance(wanted, GateProgram):
+        return lambda turn, request: _asked(turn, request, wanted, execute)
+    if wanted == "ask":
+        return lambda _turn, _request: None
+    action = "approve" if wanted == "approve" else "reject"
+    reason = "on_gate is fail" if wanted == "fail" else ""
+    return lambda _turn, request: Order(action=action, by="on_gate", request=request.seq, reason=reason)
+
+
+def _asked(turn: Turn, request: Request, program: GateProgram, execute: Callable[[Command], Completed]) -> Order:
+    """Ask a program. ``dismiss`` in its answer holds fingerprints of findings that it dismisses; what is no answer is a no."""
+    question = {
+        "run": turn.state.run,
+        "work": turn.state.work,
+        "kind": request.kind,
+        "transition": request.transition,
+        "subject": dict(request.subject),
+        "reasons": list(request.reasons),
+        "findings": [{**record, "fingerprint": Finding.from_json(record).fingerprint} for record in turn.state.findings],
+    }
+    done = execute(Command(argv=program.script, stdin=json.dumps(question).encode(), timeout=program.timeout))
+    try:
+        value = json.loads(done.stdout.text)
+    except ValueError:
+        value = None
+    if done.exit_code != 0 or not is_object(value) or value.get("decision") not in DECISIONS:
+        reason = f"the gate's program gave no decision (exit {done.exit_code})"
+        return Order(action="reject", by="script", request=request.seq, reason=reason)
+    by = str(value.get("by") or "script")
+    for fingerprint in value.get("dismiss", ()):
+        turn.account.adjudicate(str(fingerprint), "dismissed", by=by, reason=str(value.get("reason", "")))
+    action = DECISIONS[value["decision"]]
+    return Order(
+        action="approve" if action == "approve" else "reject", by=by, request=request.seq, reason=str(value.get("reason", ""))
+    )

@@ -1,0 +1,1 @@
+"""The files that users write: a workflow, and the configuration of a run."""

@@ -1,0 +1,174 @@
+"""A worker is a runner: what it gets to see of a step, and what is taken from it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+from evalwright.errors import SandboxError, TrialError
+from evalwright.interfaces import Command, Deadline, Runner, RunnerContext, Session
+from evalwright.model import Completed, RunnerResult, TrialView
+from evalwright_plugins.workflow.sites.site import StepCall, StepResult
+
+__all__ = ["StepContext", "carry_out"]
+
+MAX_ENVELOPE_BYTES = 1 << 20
+IDENTITY = ("AUTHOR", "COMMITTER")
+
+
+class _StepSession(Session):
+    """A sandbox's session, with the output of every command written to the step's log while it runs."""
+
+    def __init__(self, inner: Session, context: StepContext, log: Path) -> None:
+        self._inner = inner
+        self._context = context
+        self._log = log
+        self.workspace, self.exchange = inner.workspace, inner.exchange
+        self.home, self.temporary = inner.home, inner.temporary
+        self.isolation = inner.isolation
+
+    def execute(self, command: Command) -> Completed:
+        with self._log.open("ab", buffering=0) as log:
+
+            def write(stream: Literal["stdout", "stderr"], data: bytes) -> None:
+                log.write(data)
+                if command.on_output:
+                    command.on_output(stream, data)
+
+            return self._inner.execute(
+                replace(
+                    command,
+                    on_output=write,
+                    canceled=command.canceled or self._context.canceled,
+                    on_start=command.on_start or self._context.started,
+                )
+            )
+
+    def put(self, source: Path | bytes, to: PurePosixPath) -> None:
+        self._inner.put(source, to)
+
+    def get(self, path: PurePosixPath, *, max_bytes: int) -> bytes:
+        return self._inner.get(path, max_bytes=max_bytes)
+
+    def size(self, path: PurePosixPath) -> int | None:
+        return self._inner.size(path)
+
+    def alive(self) -> bool:
+        return self._inner.alive()
+
+    def kill(self, deadline: Deadline) -> None:
+        self._inner.kill(deadline)
+
+    def collect(self, deadline: Deadline) -> None:
+        self._inner.collect(deadline)
+
+    def destroy(self, deadline: Deadline) -> None:
+        self._inner.destroy(deadline)
+
+
+@dataclass(slots=True)
+class StepContext:
+    """What the runner of a step may use: see :class:`evalwright.interfaces.RunnerContext`."""
+
+    inner: Session
+    variables: Mapping[str, str]
+    deadline: Deadline
+    log: Path
+    canceled: Callable[[], bool]
+    started: Callable[[Sequence[int]], None] | None = None
+    keep: Callable[[str, Path | bytes], None] | None = None
+
+    def session(self) -> Session:
+        """Return the step's session."""
+        return _StepSession(self.inner, self, self.log)
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the environment of the worker's commands."""
+        return self.variables
+
+    def child(self, *, readonly: bool = False, network: str | None = None) -> AbstractContextManager[RunnerContext]:
+        """Give the context itself: a step has one session."""
+        del readonly, network
+        return self._same()
+
+    @contextlib.contextmanager
+    def _same(self) -> Generator[RunnerContext]:
+        yield self
+
+    def emit(self, type: str, data: Mapping[str, Any]) -> None:
+        """Write an event to the step's log."""
+        with self.log.open("a", encoding="utf-8") as log:
+            log.write(json.dumps({"type": type, "data": data}) + "\n")
+
+    def artifact(self, name: str, source: Path | bytes) -> None:
+        """Keep a file, where the site keeps any."""
+        if self.keep:
+            self.keep(name, source)
+
+
+def carry_out(call: StepCall, runner: Runner[Any], context: StepContext) -> StepResult:
+    """Have a runner do a step, and return how it ended.
+
+    Input, prompt and output are files beside the workspace, named by ``EVALWRIGHT_INPUT_FILE``, ``EVALWRIGHT_PROMPT_FILE``
+    and ``EVALWRIGHT_OUTPUT_FILE``, so that no size of theirs is too large for an environment.
+    """
+    session = context.inner
+    files = {name: session.exchange / f"step-{name}" for name in ("input.json", "prompt.txt", "output.json")}
+    session.put(json.dumps(call.input, ensure_ascii=False).encode("utf-8", "surrogatepass"), files["input.json"])
+    session.put(call.prompt.encode("utf-8", "replace"), files["prompt.txt"])
+    context.variables = {
+        **{f"GIT_{who}_NAME": call.step.table for who in IDENTITY},
+        **{f"GIT_{who}_EMAIL": f"{call.step.table}@workflow.invalid" for who in IDENTITY},
+        **context.variables,
+        "EVALWRIGHT_INPUT_FILE": str(files["input.json"]),
+        "EVALWRIGHT_PROMPT_FILE": str(files["prompt.txt"]),
+        "EVALWRIGHT_OUTPUT_FILE": str(files["output.json"]),
+        "EVALWRIGHT_RUN": str(call.input["run"]),
+        "EVALWRIGHT_WORK": str(call.input["work"]),
+        "EVALWRIGHT_STEP": call.step.id,
+        "EVALWRIGHT_ATTEMPT": str(call.attempt),
+    }
+    call.log.parent.mkdir(parents=True, exist_ok=True)
+    call.log.touch()
+    begun = time.monotonic()
+    lost = None
+    result = RunnerResult()
+    try:
+        result = runner.run(TrialView(id=f"{call.step.id}-{call.attempt}", task=call.prompt), context)
+    except (TrialError, SandboxError) as error:
+        lost = str(error) or type(error).__name__
+    completed = result.completed
+    return StepResult(
+        exit_code=-completed.signal if completed.signal else completed.exit_code,
+        seconds=time.monotonic() - begun,
+        command=_shown(call.table),
+        timed_out=completed.timed_out,
+        canceled=completed.canceled or (lost is not None and context.canceled()),
+        lost=lost or completed.spawn_error,
+        output=_output(session, files["output.json"]),
+        usage=result.usage,
+    )
+
+
+def _output(session: Session, path: PurePosixPath) -> bytes | None:
+    """Return what the worker wrote; one byte more than allowed tells that it was too much."""
+    try:
+        return session.get(path, max_bytes=MAX_ENVELOPE_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except (OSError, SandboxError):
+        return b"\0"
+
+
+def _shown(table: Mapping[str, Any]) -> str:
+    """Return a worker's command in one line, for fingerprints and people."""
+    if "command" in table:
+        return str(table["command"])
+    words = table.get("argv") or [table.get("use", "command")]
+    return " ".join(str(word) for word in words)
