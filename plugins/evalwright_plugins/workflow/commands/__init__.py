@@ -1,0 +1,1 @@
+"""The verb ``work``, one module for each group of its actions."""

@@ -1,0 +1,69 @@
+"""``work start`` and ``work resume``: drive a run until it has ended or waits."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from evalwright.errors import UsageError
+from evalwright.interfaces import VerbAnswer
+from evalwright.processes import Stop
+from evalwright_plugins.workflow.approvals.orders import Order
+from evalwright_plugins.workflow.commands.common import answer_of, interactive, opened, request_text, who
+from evalwright_plugins.workflow.drive.runs import Prompt
+from evalwright_plugins.workflow.drive.turn import Turn
+from evalwright_plugins.workflow.model.loading import load_plan
+from evalwright_plugins.workflow.record import Request
+
+__all__ = ["prompt_of", "resume", "start"]
+
+Warn = Callable[[str, str], None]
+ANSWERS: Mapping[str, str] = {"a": "approve", "approve": "approve", "r": "reject", "reject": "reject", "s": "stop", "stop": "stop"}
+
+
+def start(options: Any, warn: Warn) -> VerbAnswer:
+    """Start a run of what ``--config`` says."""
+    del warn
+    if not options.config:
+        raise UsageError("work start needs --config FILE", hint="see: docs/how-to/run-a-workflow.md", key="config")
+    plan = load_plan(Path(options.config))
+    with opened(options) as runs:
+        stop = _listening()
+        run, state = runs.start(plan, options.run_id or options.target, prompt_of(options), lambda: stop.requested)
+        return answer_of(run, state)
+
+
+def resume(options: Any, warn: Warn) -> VerbAnswer:
+    """Drive a run on."""
+    del warn
+    with opened(options) as runs:
+        run = runs.find(options.target)
+        stop = _listening()
+        return answer_of(run, runs.resume(run, prompt_of(options), lambda: stop.requested))
+
+
+def prompt_of(options: Any) -> Prompt:
+    """Return what asks the person at the terminal, or nobody where nobody sits there."""
+    if options.json or not interactive():
+        return lambda _turn, _request: None
+
+    def ask(turn: Turn, request: Request) -> Order | None:
+        sys.stdout.write("\n".join(request_text(turn.state.run, request)) + "\n")
+        sys.stdout.write("approve, reject, stop, or leave it waiting [a/r/s/Enter]: ")
+        sys.stdout.flush()
+        action = ANSWERS.get(sys.stdin.readline().strip().lower())
+        if action == "approve":
+            return Order(action="approve", by=who(options), request=request.seq)
+        if action == "reject":
+            return Order(action="reject", by=who(options), request=request.seq)
+        return Order(action="stop", by=who(options)) if action else None
+
+    return ask
+
+
+def _listening() -> Stop:
+    stop = Stop()
+    stop.listen()
+    return stop

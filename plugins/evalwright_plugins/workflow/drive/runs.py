@@ -1,0 +1,218 @@
+"""The runs of a repository: made, found, locked, and driven."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+
+from evalwright.errors import LedgerDamaged, RunBusy, RunConflict, RunCorrupt, RunNotFound
+from evalwright.processes import Supervisor
+from evalwright_plugins.workflow.approvals.orders import Order
+from evalwright_plugins.workflow.approvals.webhook import Webhook
+from evalwright_plugins.workflow.drive.drive import Drive
+from evalwright_plugins.workflow.drive.gates import gate_of
+from evalwright_plugins.workflow.drive.turn import UNVERIFIED, Turn
+from evalwright_plugins.workflow.evidence import EvidenceIndex
+from evalwright_plugins.workflow.findings.book import Book
+from evalwright_plugins.workflow.model.loading import Plan, unpinned
+from evalwright_plugins.workflow.record import Journal, Request, State, Status, state_of
+from evalwright_plugins.workflow.sites import RunFiles
+from evalwright_plugins.workflow.sites.plugins import Plugins
+from evalwright_plugins.workflow.sites.repository import RepositorySite, digests_below, executor
+from evalwright_plugins.workflow.workspace import Repository, hold
+
+__all__ = ["Prompt", "Run", "Runs"]
+
+Prompt = Callable[[Turn, Request], Order | None]
+RUN_ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.)){0,99}", re.ASCII)
+GRACE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run on file."""
+
+    files: RunFiles
+
+    @property
+    def id(self) -> str:
+        """Return its id."""
+        return self.files.path.name
+
+    def state(self) -> State:
+        """Return where it stands. Raises ``LedgerDamaged``."""
+        return state_of(self.files.ledger)
+
+    def plan(self, state: State) -> Plan:
+        """Return what it does, as it was pinned. Raises ``RunCorrupt`` when that was changed."""
+        try:
+            plan = unpinned(json.loads(self.files.plan.read_bytes()))
+        except (OSError, ValueError, KeyError) as error:
+            raise RunCorrupt(f"{self.files.plan} cannot be read: {error}", hint="restore it from a copy") from error
+        if plan.digest != state.created["configDigest"]:
+            raise RunCorrupt(f"{self.files.plan} is not what the run was started with", hint="restore it from a copy")
+        return plan
+
+
+class Runs:
+    """The runs that lie in a repository's git directory."""
+
+    def __init__(self, repository: Repository) -> None:
+        self.repository = repository
+        self.path = repository.state / "runs"
+
+    def __iter__(self) -> Iterator[Run]:
+        """Yield every run that has begun, by id."""
+        names = sorted(os.listdir(self.path)) if self.path.is_dir() else []
+        for name in names:
+            run = Run(RunFiles(self.path / name))
+            if run.files.ledger.is_file():
+                yield run
+
+    def find(self, name: str | None) -> Run:
+        """Return a run by id, or the only one that has not ended. Raises ``RunNotFound`` naming those that there are."""
+        if name is not None:
+            run = Run(RunFiles(self.path / name))
+            if RUN_ID.fullmatch(name) and run.files.ledger.is_file():
+                return run
+            known = ", ".join(one.id for one in self) or "none yet"
+            raise RunNotFound(f"there is no run {name}", hint=f"there are: {known}")
+        live = [run for run in self if not run.state().status.terminal]
+        if len(live) == 1:
+            return live[0]
+        hint = f"name one of: {', '.join(run.id for run in live)}" if live else "start one: evalwright work start --config FILE"
+        raise RunNotFound(f"{len(live)} runs have not ended", hint=hint)
+
+    def of_work(self, work: str) -> list[tuple[Run, State]]:
+        """Return the runs of a work with their states; those whose ledger is damaged are passed by."""
+        found: list[tuple[Run, State]] = []
+        for run in self:
+            with contextlib.suppress(LedgerDamaged):
+                state = run.state()
+                if state.work == work:
+                    found.append((run, state))
+        return found
+
+    def start(self, plan: Plan, run_id: str | None, prompt: Prompt, canceled: Callable[[], bool]) -> tuple[Run, State]:
+        """Make a run and drive it. Waiting runs of the same work are superseded.
+
+        Raises ``RunBusy`` naming whoever drives this work, or drives in this repository alone; ``RunConflict`` for an id that
+        is taken.
+        """
+        with self._alone(plan):
+            run = self._made(plan, run_id)
+            superseded = self._supersede(plan.config.work, run.id)
+            self._create(run, plan, superseded)
+            return run, self._driven(run, plan, prompt, canceled)
+
+    def resume(self, run: Run, prompt: Prompt, canceled: Callable[[], bool]) -> State:
+        """Drive a run on. Raises as :meth:`start`."""
+        plan = run.plan(run.state())
+        with self._alone(plan):
+            return self._driven(run, plan, prompt, canceled)
+
+    @contextlib.contextmanager
+    def at_rest(self, run: Run) -> Generator[Turn]:
+        """Give a turn of a run that nobody drives, to record a decision. Raises ``RunBusy`` while somebody drives it."""
+        with hold(run.files.driver), Journal(run.files.ledger, run=run.id, work=run.state().work) as journal:
+            plan = run.plan(journal.state)
+            with Plugins(self.repository.checkout) as plugins:
+                yield self._turn(run, plan, journal, plugins)
+
+    @contextlib.contextmanager
+    def _alone(self, plan: Plan) -> Generator[None]:
+        state = self.repository.state
+        with (
+            hold(state / "works" / plan.config.work / "lock", patience=GRACE_SECONDS),
+            hold(state / "repository.lock", shared=plan.config.parallel, patience=GRACE_SECONDS),
+        ):
+            yield
+
+    def _made(self, plan: Plan, run_id: str | None) -> Run:
+        """Make the directory of a new run; its id is the next free one of the work unless one is given."""
+        if run_id is not None and not RUN_ID.fullmatch(run_id):
+            raise RunConflict(f"{run_id!r} cannot be the id of a run", hint="use letters, digits, dots, dashes, underscores")
+        number = 1
+        while True:
+            path = self.path / (run_id or f"{plan.config.work}-{number}")
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError as error:
+                if run_id is None:
+                    number += 1
+                    continue
+                if not RunFiles(path).ledger.is_file():
+                    return Run(RunFiles(path))
+                raise RunConflict(f"there is a run {run_id} already", hint=f"resume it: evalwright work resume {run_id}") from error
+            return Run(RunFiles(path))
+
+    def _supersede(self, work: str, by: str) -> list[str]:
+        """End the runs of a work that wait. Raises ``RunBusy`` for one that was interrupted: what it did must not be lost."""
+        live = [(run, state) for run, state in self.of_work(work) if not state.status.terminal]
+        for run, state in live:
+            if state.status is Status.RUNNING:
+                hint = f"resume it: evalwright work resume {run.id}, or end it: evalwright work stop {run.id}"
+                raise RunBusy(f"run {run.id} of {work} was interrupted", hint=hint)
+        for run, _ in live:
+            with Journal(run.files.ledger, run=run.id, work=work) as journal:
+                journal.write("RUN_TERMINAL", {"status": "SUPERSEDED", "reason": f"superseded by {by} (same work {work})"})
+            self.repository.release(run.id)
+        return [run.id for run, _ in live]
+
+    def _create(self, run: Run, plan: Plan, superseded: list[str]) -> None:
+        base = self.repository.resolve(plan.config.base)
+        aside = run.files.plan.with_name("plan.json.new")
+        aside.write_text(json.dumps(plan.document, ensure_ascii=False), encoding="utf-8")
+        os.replace(aside, run.files.plan)
+        artifacts = digests_below(self.repository.checkout, list(plan.config.artifacts.values()))
+        data = {
+            "workflowRef": plan.workflow.name,
+            "workflowDigest": plan.workflow_digest,
+            "configDigest": plan.digest,
+            "base": base,
+            "entry": plan.workflow.first,
+            "planDigest": artifacts.get(plan.config.artifacts.get("plan", ""), UNVERIFIED),
+            "intentDigest": plan.intent_digest,
+            "envelopeDigest": plan.prompts_digest,
+            "budgets": plan.workflow.budgets.model_dump(include={"tokens", "cost", "wall"}),
+            **({"supersedes": superseded} if superseded else {}),
+        }
+        with Journal(run.files.ledger, run=run.id, work=plan.config.work) as journal:
+            journal.write("RUN_CREATED", data)
+
+    def _driven(self, run: Run, plan: Plan, prompt: Prompt, canceled: Callable[[], bool]) -> State:
+        with (
+            hold(run.files.driver),
+            Journal(run.files.ledger, run=run.id, work=plan.config.work) as journal,
+            Plugins(self.repository.checkout) as plugins,
+            Supervisor() as supervisor,
+        ):
+            turn = self._turn(run, plan, journal, plugins)
+            notify = plan.config.notify
+            hook = Webhook(notify.webhook, timeout=notify.timeout_seconds) if notify else None
+
+            def tell(event: str, kind: str) -> None:
+                if hook:
+                    hook.notify(event, run=run.id, work=plan.config.work, kind=kind)
+
+            gate = prompt if plan.config.on_gate == "ask" else gate_of(turn, executor(supervisor))
+            index = EvidenceIndex(self.repository.state / "evidence")
+            drive = Drive(turn=turn, index=index, gate=gate, canceled=canceled, notify=tell, pause=time.sleep)
+            state = drive.run()
+            if state.status.terminal:
+                self.repository.release(run.id)
+            return state
+
+    def _turn(self, run: Run, plan: Plan, journal: Journal, plugins: Plugins) -> Turn:
+        work = plan.config.work
+        site = RepositorySite(self.repository, run.files, plan.config, journal.state.created["base"], plugins)
+        rounds = sum(state.review_rounds for other, state in self.of_work(work) if other.id != run.id)
+        book = Book(self.repository.state / "works" / work / "findings.jsonl", work)
+        return Turn(plan, run.files, journal, site, book, rounds)
+
+
