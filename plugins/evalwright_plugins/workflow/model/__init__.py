@@ -1,0 +1,1 @@
+"""What users write: workflows, their policies, and the configuration of a run."""
