@@ -24,7 +24,10 @@ class Flag(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """One verb. ``args`` are positional: ``NAME`` is needed, ``NAME?`` is not; ``a|b`` is a choice of actions."""
+    """One verb. ``args`` are positional: ``NAME`` is needed, ``NAME?`` is not; ``a|b`` is a choice of actions.
+
+    ``meanings`` explains exit codes that no other verb has.
+    """
 
     help: str
     args: tuple[str, ...] = ()
@@ -32,6 +35,7 @@ class Verb(NamedTuple):
     exit_codes: tuple[int, ...] = (0, 1)
     mutates: bool = False
     json: bool = True
+    meanings: dict[int, str] | None = None
 
 
 JOBS = Flag("--jobs", "count", "trials in flight at once (default: the number of processors, at most 4)", metavar="N")

@@ -22,7 +22,9 @@ class ForeignVerb:
     def __init__(self, name: str, verb: Any, help: str) -> None:
         flags = tuple(Flag(flag.name, flag.kind, flag.help, tuple(flag.choices), flag.metavar) for flag in verb.flags)
         self.name = name
-        self.definition = Verb(help, tuple(verb.args), flags, tuple(verb.exit_codes), verb.mutates)
+        self.definition = Verb(
+            help, tuple(verb.args), flags, tuple(verb.exit_codes), verb.mutates, meanings=dict(verb.meanings)
+        )
         self._verb = verb
 
     def answer(self, session: Any) -> Reply:

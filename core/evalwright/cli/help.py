@@ -31,7 +31,8 @@ def verb_help(name: str, verb: Verb) -> str:
         shown = [(_flag(flag), flag.help) for flag in verb.flags]
         width = max(len(left) for left, _ in shown)
         lines += ["", "Flags:", *(f"  {left:<{width}}  {text}" for left, text in shown)]
-    codes = ", ".join(f"{code} {EXIT_CODES[code]['meaning']}" for code in verb.exit_codes)
+    meanings = {code: entry["meaning"] for code, entry in EXIT_CODES.items()} | (verb.meanings or {})
+    codes = ", ".join(f"{code} {meanings[code]}" for code in verb.exit_codes)
     lines += ["", f"Exit codes: {codes}", f"Changes files: {'yes' if verb.mutates else 'no'}"]
     return "\n".join(lines) + "\n"
 

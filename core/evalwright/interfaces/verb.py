@@ -35,13 +35,15 @@ class PluginVerb(ABC):
     """A verb, offered under ``evalwright.commands`` by its name.
 
     The first line of its module's docstring is its help, so that ``evalwright --help`` shows it without importing anything.
-    ``args`` are positional: ``NAME`` is needed, ``NAME?`` is not, ``a|b`` is a choice of actions. What it needs to import
+    ``args`` are positional: ``NAME`` is needed, ``NAME?`` is not, ``a|b`` is a choice of actions. ``meanings``
+    explains exit codes of its own. What it needs to import
     it imports in :meth:`answer`, since ``VERB --help`` loads its module too.
     """
 
     args: ClassVar[Sequence[str]] = ()
     flags: ClassVar[Sequence[VerbFlag]] = ()
     exit_codes: ClassVar[Sequence[int]] = (0, 1)
+    meanings: ClassVar[Mapping[int, str]] = {}
     mutates: ClassVar[bool] = False
 
     @abstractmethod

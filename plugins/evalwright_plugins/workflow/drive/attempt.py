@@ -177,8 +177,8 @@ def _spent(result: StepResult, usage: Usage | None) -> Record:
 
 
 def _key(turn: Turn, step: Step, table: Mapping[str, Any]) -> str | None:
-    """Return the key of a verification: a read-only step that is no review, on a tree that is exactly a commit."""
-    if not (turn.plan.config.reuse and step.readonly) or turn.workflow.reviews(step.id) or turn.site.tree.dirty():
+    """Return the key of a verification that may be used again: on a tree that is exactly a commit."""
+    if not (turn.plan.config.reuse and step.reusable) or turn.site.tree.dirty():
         return None
     files = turn.site.digests([*LOCK_FILES, *turn.plan.config.toolchain])
     prompt = turn.plan.config.prompts.get(step.id, "")

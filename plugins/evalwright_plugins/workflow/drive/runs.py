@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -137,19 +138,16 @@ class Runs:
         """Make the directory of a new run; its id is the next free one of the work unless one is given."""
         if run_id is not None and not RUN_ID.fullmatch(run_id):
             raise RunConflict(f"{run_id!r} cannot be the id of a run", hint="use letters, digits, dots, dashes, underscores")
-        number = 1
-        while True:
-            path = self.path / (run_id or f"{plan.config.work}-{number}")
-            try:
-                path.mkdir(parents=True)
-            except FileExistsError as error:
-                if run_id is None:
-                    number += 1
-                    continue
-                if not RunFiles(path).ledger.is_file():
-                    return Run(RunFiles(path))
-                raise RunConflict(f"there is a run {run_id} already", hint=f"resume it: evalwright work resume {run_id}") from error
-            return Run(RunFiles(path))
+        for number in itertools.count(1):
+            name = run_id or f"{plan.config.work}-{number}"
+            run = Run(RunFiles(self.path / name))
+            run.files.path.mkdir(parents=True, exist_ok=True)
+            if not run.files.ledger.is_file() and not self.repository.has_branch(name):
+                return run
+            if run_id is not None:
+                hint = f"resume it: evalwright work resume {name}, or choose another id"
+                raise RunConflict(f"there is a run {name} already, or a branch run/{name}", hint=hint)
+        raise AssertionError
 
     def _supersede(self, work: str, by: str) -> list[str]:
         """End the runs of a work that wait. Raises ``RunBusy`` for one that was interrupted: what it did must not be lost."""

@@ -20,12 +20,14 @@ ATTEMPTS = 4
 class Step(BaseModel, extra="forbid", frozen=True, strict=True):
     """One step. ``worker`` is a table of the run's configuration, the step's own name by default; ``timeout`` in seconds.
 
-    A ``readonly`` step may change nothing. ``needs`` names steps that must have succeeded on the candidate as it is.
+    A ``readonly`` step may change nothing, not even an ignored file. The success of a ``reusable`` step holds for every run
+    that comes to the same tree with the same command. ``needs`` names steps that must have succeeded on the candidate as it is.
     """
 
     id: Name
     worker: Name | None = None
     readonly: bool = False
+    reusable: bool = False
     grade: Grade = "L2"
     timeout: Amount | None = None
     needs: list[Name] = []

@@ -19,7 +19,8 @@ from evalwright_plugins.workflow.model.config import WorkConfig
 from evalwright_plugins.workflow.sites.plugins import Plugins
 from evalwright_plugins.workflow.sites.site import RunFiles, StepCall, StepResult
 from evalwright_plugins.workflow.sites.worker import StepContext, carry_out
-from evalwright_plugins.workflow.workspace import Repository, Workspace, mounts_of
+from evalwright_plugins.workflow.workspace import Repository, Workspace
+from evalwright_plugins.workflow.workspace.mounts import mounts_of
 
 __all__ = ["RepositorySite", "adopted", "digests_below"]
 
