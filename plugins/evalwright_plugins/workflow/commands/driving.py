@@ -12,7 +12,7 @@ from evalwright.interfaces import VerbAnswer
 from evalwright.processes import Stop
 from evalwright_plugins.workflow.approvals.orders import Order
 from evalwright_plugins.workflow.commands.common import answer_of, interactive, opened, request_text, who
-from evalwright_plugins.workflow.drive.runs import Prompt
+from evalwright_plugins.workflow.drive.drive import Gate
 from evalwright_plugins.workflow.drive.turn import Turn
 from evalwright_plugins.workflow.model.loading import load_plan
 from evalwright_plugins.workflow.record import Request
@@ -20,7 +20,14 @@ from evalwright_plugins.workflow.record import Request
 __all__ = ["prompt_of", "resume", "start"]
 
 Warn = Callable[[str, str], None]
-ANSWERS: Mapping[str, str] = {"a": "approve", "approve": "approve", "r": "reject", "reject": "reject", "s": "stop", "stop": "stop"}
+ANSWERS: Mapping[str, str] = {
+    "a": "approve",
+    "approve": "approve",
+    "r": "reject",
+    "reject": "reject",
+    "s": "stop",
+    "stop": "stop",
+}
 
 
 def start(options: Any, warn: Warn) -> VerbAnswer:
@@ -44,12 +51,13 @@ def resume(options: Any, warn: Warn) -> VerbAnswer:
         return answer_of(run, runs.resume(run, prompt_of(options), lambda: stop.requested))
 
 
-def prompt_of(options: Any) -> Prompt:
+def prompt_of(options: Any) -> Gate:
     """Return what asks the person at the terminal, or nobody where nobody sits there."""
     if options.json or not interactive():
-        return lambda _turn, _request: None
+        return lambda _turn, _request, _refused: None
 
-    def ask(turn: Turn, request: Request) -> Order | None:
+    def ask(turn: Turn, request: Request, refused: str) -> Order | None:
+        sys.stdout.write(f"refused: {refused}\n" if refused else "")
         sys.stdout.write("\n".join(request_text(turn.state.run, request)) + "\n")
         sys.stdout.write("approve, reject, stop, or leave it waiting [a/r/s/Enter]: ")
         sys.stdout.flush()

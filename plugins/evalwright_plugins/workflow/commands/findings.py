@@ -51,7 +51,10 @@ def _listed(run: Run, book: Book) -> VerbAnswer:
                 "reason": said.reason if said else None,
             }
         )
-    lines = [f"{row['severity']} {row['fingerprint']} {row['decision'] or ('open' if row['open'] else 'gone')}: {row['summary']}" for row in rows]
+    lines = [
+        f"{row['severity']} {row['fingerprint']} {row['decision'] or ('open' if row['open'] else 'gone')}: {row['summary']}"
+        for row in rows
+    ]
     steps = {f"evalwright work findings adjudicate {run.id} FINGERPRINT=dismissed --reason TEXT": "say that one does not block"}
     return VerbAnswer(data={"run": run.id, "findings": rows}, text="\n".join(lines or ["no findings"]) + "\n", next_steps=steps)
 

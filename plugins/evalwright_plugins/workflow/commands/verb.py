@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from evalwright.interfaces import PluginVerb, VerbAnswer, VerbFlag
 
@@ -50,7 +50,11 @@ class WorkVerb(PluginVerb):
         VerbFlag(name="--yes", kind="flag", help="gc: remove, instead of saying what would be removed"),
     )
     exit_codes = (0, 1, 3, 4, 5, 10, 20, 30, 130)
-    meanings = {10: "a run waits for a human", 20: "a run has failed", 30: "a run waits because its environment failed"}
+    meanings: ClassVar[Mapping[int, str]] = {
+        10: "a run waits for a human",
+        20: "a run has failed",
+        30: "a run waits because its environment failed",
+    }
     mutates = True
 
     def answer(self, options: Any, warn: Callable[[str, str], None]) -> VerbAnswer:

@@ -17,7 +17,8 @@ from evalwright_plugins.workflow.record import Request, State, Status
 
 __all__ = ["Drive", "Gate"]
 
-Gate = Callable[[Turn, Request], Order | None]
+Gate = Callable[[Turn, Request, str], Order | None]
+"""Answers a request, or nobody does. The text says why the answer before it was refused, where one was."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,15 +82,13 @@ class Drive:
 
     def _decided(self) -> bool:
         """Act upon a decision, asking the gate for one if there is none; tell whether there was one."""
-        state = self.turn.state
-        if state.decision is None and state.request is not None:
-            order = self.gate(self.turn, state.request)
+        state, refused = self.turn.state, ""
+        while state.decision is None and state.request is not None:
+            order = self.gate(self.turn, state.request, refused)
             if order is None:
                 return False
             answer = desk.answer(self.turn, order)
-            if not answer.ok and state.decision is None:
-                refused = Order(action="reject", by=order.by, reason=answer.message)
-                desk.answer(self.turn, refused)
+            refused = "" if answer.ok else answer.message
         if state.decision is not None:
             desk.take_up(self.turn)
         return True

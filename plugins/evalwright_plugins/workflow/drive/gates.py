@@ -9,6 +9,7 @@ from evalwright.canonical import is_object
 from evalwright.interfaces import Command
 from evalwright.model import Completed
 from evalwright_plugins.workflow.approvals.orders import Order
+from evalwright_plugins.workflow.drive.drive import Gate
 from evalwright_plugins.workflow.drive.turn import Turn
 from evalwright_plugins.workflow.findings import Finding
 from evalwright_plugins.workflow.model.config import Gate as GateProgram
@@ -19,16 +20,21 @@ __all__ = ["gate_of"]
 DECISIONS = {"approved": "approve", "rejected": "reject", "approve": "approve", "reject": "reject"}
 
 
-def gate_of(turn: Turn, execute: Callable[[Command], Completed]) -> Callable[[Turn, Request], Order | None]:
-    """Return what ``on_gate`` of the run asks for. ``execute`` runs its program."""
+def gate_of(turn: Turn, execute: Callable[[Command], Completed]) -> Gate:
+    """Return what ``on_gate`` of the run asks for; a yes that was refused becomes a no. ``execute`` runs its program."""
     wanted = turn.plan.config.on_gate
-    if isinstance(wanted, GateProgram):
-        return lambda turn, request: _asked(turn, request, wanted, execute)
-    if wanted == "ask":
-        return lambda _turn, _request: None
-    action = "approve" if wanted == "approve" else "reject"
-    reason = "on_gate is fail" if wanted == "fail" else ""
-    return lambda _turn, request: Order(action=action, by="on_gate", request=request.seq, reason=reason)
+
+    def answer(turn: Turn, request: Request, refused: str) -> Order | None:
+        if wanted == "ask":
+            return None
+        if refused:
+            return Order(action="reject", by="on_gate", request=request.seq, reason=refused)
+        if isinstance(wanted, GateProgram):
+            return _asked(turn, request, wanted, execute)
+        reason = "on_gate is fail" if wanted == "fail" else ""
+        return Order(action="approve" if wanted == "approve" else "reject", by="on_gate", request=request.seq, reason=reason)
+
+    return answer
 
 
 def _asked(turn: Turn, request: Request, program: GateProgram, execute: Callable[[Command], Completed]) -> Order:

@@ -13,23 +13,21 @@ from dataclasses import dataclass
 
 from evalwright.errors import LedgerDamaged, RunBusy, RunConflict, RunCorrupt, RunNotFound
 from evalwright.processes import Supervisor
-from evalwright_plugins.workflow.approvals.orders import Order
 from evalwright_plugins.workflow.approvals.webhook import Webhook
-from evalwright_plugins.workflow.drive.drive import Drive
+from evalwright_plugins.workflow.drive.drive import Drive, Gate
 from evalwright_plugins.workflow.drive.gates import gate_of
 from evalwright_plugins.workflow.drive.turn import UNVERIFIED, Turn
 from evalwright_plugins.workflow.evidence import EvidenceIndex
 from evalwright_plugins.workflow.findings.book import Book
 from evalwright_plugins.workflow.model.loading import Plan, unpinned
-from evalwright_plugins.workflow.record import Journal, Request, State, Status, state_of
+from evalwright_plugins.workflow.record import Journal, State, Status, state_of
 from evalwright_plugins.workflow.sites import RunFiles
 from evalwright_plugins.workflow.sites.plugins import Plugins
 from evalwright_plugins.workflow.sites.repository import RepositorySite, digests_below, executor
 from evalwright_plugins.workflow.workspace import Repository, hold
 
-__all__ = ["Prompt", "Run", "Runs"]
+__all__ = ["Run", "Runs"]
 
-Prompt = Callable[[Turn, Request], Order | None]
 RUN_ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.)){0,99}", re.ASCII)
 GRACE_SECONDS = 2.0
 
@@ -99,7 +97,7 @@ class Runs:
                     found.append((run, state))
         return found
 
-    def start(self, plan: Plan, run_id: str | None, prompt: Prompt, canceled: Callable[[], bool]) -> tuple[Run, State]:
+    def start(self, plan: Plan, run_id: str | None, prompt: Gate, canceled: Callable[[], bool]) -> tuple[Run, State]:
         """Make a run and drive it. Waiting runs of the same work are superseded.
 
         Raises ``RunBusy`` naming whoever drives this work, or drives in this repository alone; ``RunConflict`` for an id that
@@ -111,7 +109,7 @@ class Runs:
             self._create(run, plan, superseded)
             return run, self._driven(run, plan, prompt, canceled)
 
-    def resume(self, run: Run, prompt: Prompt, canceled: Callable[[], bool]) -> State:
+    def resume(self, run: Run, prompt: Gate, canceled: Callable[[], bool]) -> State:
         """Drive a run on. Raises as :meth:`start`."""
         plan = run.plan(run.state())
         with self._alone(plan):
@@ -183,7 +181,7 @@ class Runs:
         with Journal(run.files.ledger, run=run.id, work=plan.config.work) as journal:
             journal.write("RUN_CREATED", data)
 
-    def _driven(self, run: Run, plan: Plan, prompt: Prompt, canceled: Callable[[], bool]) -> State:
+    def _driven(self, run: Run, plan: Plan, prompt: Gate, canceled: Callable[[], bool]) -> State:
         with (
             hold(run.files.driver),
             Journal(run.files.ledger, run=run.id, work=plan.config.work) as journal,
@@ -212,5 +210,3 @@ class Runs:
         rounds = sum(state.review_rounds for other, state in self.of_work(work) if other.id != run.id)
         book = Book(self.repository.state / "works" / work / "findings.jsonl", work)
         return Turn(plan, run.files, journal, site, book, rounds)
-
-
