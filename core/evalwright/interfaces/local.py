@@ -9,7 +9,7 @@ import stat
 import threading
 from collections.abc import Generator
 from pathlib import Path, PurePosixPath
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from evalwright.errors import SandboxError
 from evalwright.interfaces._beneath import opened_parent
@@ -32,11 +32,19 @@ class LocalSession(Session):
 
     A subclass whose commands see other paths overrides ``workspace`` and ``exchange`` and translates in ``execute``.
     ``user`` is whom commands run as where that is not this process's user: what is put inside becomes that user's.
+    A request with a writable mount is refused with ``SandboxError`` unless a subclass sets ``writable_mounts``.
     """
 
     user: int | None = None
+    writable_mounts: ClassVar[bool] = False
 
     def __init__(self, request: SandboxRequest) -> None:
+        written = next((mount for mount in request.mounts if mount.writable), None)
+        if written and not self.writable_mounts:
+            raise SandboxError(
+                f"{written.source} cannot be mounted writable in this sandbox",
+                hint='use one with the capability "writable-mounts", such as bubblewrap',
+            )
         self.request = request
         self.workspace = PurePosixPath(request.workspace)
         self.exchange = PurePosixPath(request.exchange)

@@ -47,10 +47,15 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A directory or file of the host that commands may read at ``target``."""
+    """A directory or file of the host that commands may read at ``target``; a later one lies over an earlier one.
+
+    Commands may change a ``writable`` one, and the host sees it at once; only a sandbox with the capability
+    ``writable-mounts`` takes it. What lies there becomes the commands' user's, where the sandbox has one.
+    """
 
     source: Path
     target: PurePosixPath
+    writable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

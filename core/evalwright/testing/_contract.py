@@ -30,6 +30,7 @@ CAPABILITIES = frozenset(
         "ports",
         "resource-limits",
         "snapshot",
+        "writable-mounts",
     }
 )
 UNKNOWN_KEY = "evalwright_unknown_key"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -111,3 +112,26 @@ class FileChecks(SandboxPlace):
         with self.session(tmp_path, mounts=[mount]) as session:
             text = self.sh(session, f"cat '{session.inside(source)}/tool'").stdout.text
         assert text == "of the agent\n"
+
+    @since("1.0")
+    def test_writable_mounts_are_written_and_refused_where_not_declared(self, tmp_path: Path) -> None:
+        """With ``writable-mounts`` commands change what is mounted writable, and nothing of a read-only mount over it."""
+        request = self.request(tmp_path)
+        source = request.workspace.parent / "mounted"
+        (source / "closed").mkdir(parents=True)
+        target = PurePosixPath("/agent")
+        over = Mount(source=source / "closed", target=target / "closed")
+        asked = replace(request, mounts=[Mount(source=source, target=target, writable=True), over])
+        with self.made() as sandbox:
+            if "writable-mounts" not in sandbox.capabilities:
+                with pytest.raises(SandboxError):
+                    self.begun(sandbox, asked)
+                return
+            session = self.begun(sandbox, asked)
+            place = session.inside(source)
+            self.sh(session, f"echo new > '{place}/open'; echo new > '{place}/closed/file'")
+            session.kill(Deadline.after(SECONDS))
+            session.collect(Deadline.after(SECONDS))
+            session.destroy(Deadline.after(SECONDS))
+        assert (source / "open").read_text() == "new\n", "what was written to a writable mount is not on the host"
+        assert not (source / "closed" / "file").exists(), "a read-only mount over a writable one was written"

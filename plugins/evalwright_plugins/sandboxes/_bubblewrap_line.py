@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from evalwright.interfaces import Mount
 
 __all__ = ["EXCHANGE", "HOME", "TEMPORARY", "USER", "WORKSPACE", "View", "write_etc"]
 
@@ -56,8 +58,8 @@ def _is_mounted(name: str) -> bool:
 class View:
     """What a session's commands see. ``etc`` and ``home`` are directories of the host; ``temporary_bytes`` bounds ``/tmp``.
 
-    ``mounts`` maps a path inside to the file or directory of the host that is seen there, read-only. ``nested`` allows user
-    namespaces inside. ``apart`` gives the commands a network namespace without an interface but loopback.
+    ``mounts`` are made in their order, so that a later one lies over an earlier one. ``nested`` allows user namespaces
+    inside. ``apart`` gives the commands a network namespace without an interface but loopback.
     """
 
     workspace: Path
@@ -68,7 +70,7 @@ class View:
     apart: bool
     readonly: bool = False
     nested: bool = False
-    mounts: Mapping[PurePosixPath, Path] = field(default_factory=dict[PurePosixPath, Path])
+    mounts: Sequence[Mount] = ()
 
     def options(self, cwd: PurePosixPath, environment: Mapping[str, str]) -> Sequence[str]:
         """Return bubblewrap's options for one command."""
@@ -82,7 +84,7 @@ class View:
             *("--bind", str(self.home), str(HOME)),
             *("--ro-bind" if self.readonly else "--bind", str(self.workspace), str(WORKSPACE)),
             *("--bind", str(self.exchange), str(EXCHANGE)),
-            *(word for target, source in self.mounts.items() for word in ("--ro-bind", str(source), str(target))),
+            *(word for mount in self.mounts for word in _bound(mount)),
             *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(cwd), "--clearenv"),
             *(word for name, value in environment.items() for word in ("--setenv", name, value)),
             *("--cap-drop", "ALL"),
@@ -106,6 +108,10 @@ class View:
         for place in (str(TEMPORARY), "/dev/shm", "/run"):
             yield from ("--perms", "1777", "--size", size, "--tmpfs", place)
         yield from ("--dir", "/var", "--symlink", "../tmp", "/var/tmp")
+
+
+def _bound(mount: Mount) -> tuple[str, str, str]:
+    return ("--bind" if mount.writable else "--ro-bind", str(mount.source), str(mount.target))
 
 
 def _system() -> Iterator[str]:

@@ -21,6 +21,7 @@ from evalwright.interfaces import (
     Deadline,
     Host,
     LocalSession,
+    Mount,
     Problem,
     Sandbox,
     SandboxRequest,
@@ -83,7 +84,15 @@ class BubblewrapSandbox(Sandbox[BubblewrapConfig]):
     api = "sandbox/1.0"
     Config = BubblewrapConfig
     capabilities = frozenset(
-        {"fs-isolated", "gold-isolated", "network-allowlist", "network-off", "pid-isolated", "resource-limits"}
+        {
+            "fs-isolated",
+            "gold-isolated",
+            "network-allowlist",
+            "network-off",
+            "pid-isolated",
+            "resource-limits",
+            "writable-mounts",
+        }
     )
 
     def __init__(self, config: BubblewrapConfig, host: Host) -> None:
@@ -146,6 +155,7 @@ class BubblewrapSandbox(Sandbox[BubblewrapConfig]):
 
 class _BubblewrapSession(LocalSession):
     isolation = "namespaces"
+    writable_mounts = True
 
     def __init__(self, request: SandboxRequest, supervisor: Supervisor, sandbox: BubblewrapSandbox) -> None:
         super().__init__(request)
@@ -225,23 +235,46 @@ class _BubblewrapSession(LocalSession):
         directory.mkdir(mode=0o755)
         return directory
 
-    def _mounts(self, read_only: Sequence[str]) -> Mapping[PurePosixPath, Path]:
+    def _mounts(self, read_only: Sequence[str]) -> Sequence[Mount]:
         """Return what is mounted; a source that the commands' user cannot reach is seen as a copy."""
-        mounts = {PurePosixPath(path): Path(path) for path in read_only}
-        held = next((path for path in mounts.values() if self.request.workspace.is_relative_to(path.resolve())), None)
+        held = next((path for path in read_only if self.request.workspace.is_relative_to(Path(path).resolve())), None)
         if held:
             raise SandboxError(f"read_only: {held} holds the workspaces of all trials", hint="name what the agent needs alone")
-        for number, mount in enumerate(self.request.mounts):
-            source = mount.source
-            if self.user is not None and not _open_to_all(source):
-                source = self._place / f"mount{number}"
-                if mount.source.is_dir():
-                    shutil.copytree(mount.source, source, symlinks=True)
-                else:
-                    shutil.copy2(mount.source, source)
-                give_tree(source, self.user)
-            mounts[mount.target] = source
-        return mounts
+        configured = [Mount(source=Path(path), target=PurePosixPath(path)) for path in read_only]
+        return configured + [self._reachable(mount, f"mount{number}") for number, mount in enumerate(self.request.mounts)]
+
+    def _reachable(self, mount: Mount, name: str) -> Mount:
+        """Return a mount whose source the commands' user can reach. Raises ``SandboxError`` for what cannot be mounted."""
+        if any(mount.target.is_relative_to(place) for place in (WORKSPACE, EXCHANGE)):
+            raise SandboxError(
+                f"{mount.target} lies where bubblewrap has the workspace or the exchange directory",
+                hint=f"move {mount.source} to a directory of another name",
+            )
+        if self.user is None or (_open_to_all(mount.source) and not mount.writable):
+            return mount
+        if mount.writable:
+            self._give(mount.source)
+            return mount
+        copy = self._place / name
+        if mount.source.is_dir():
+            shutil.copytree(mount.source, copy, symlinks=True)
+        else:
+            shutil.copy2(mount.source, copy)
+        give_tree(copy, self.user)
+        return replace(mount, source=copy)
+
+    def _give(self, source: Path) -> None:
+        """Make what is mounted writable the commands' user's. Raises ``SandboxError`` where that user cannot get to it."""
+        closed = _closed_parent(source)
+        if closed:
+            raise SandboxError(
+                f"the sandbox's user (uid {self.user}) cannot reach {source}: {closed} is closed to others",
+                hint=f"open the way to it: chmod o+x {closed}",
+            )
+        if source.is_dir():
+            give_tree(source, self.user)
+        else:
+            give(source, self.user)
 
     def _hand_over(self) -> None:
         """Make the home the commands' user's, and see that it gets to what the core has given it."""
@@ -249,7 +282,7 @@ class _BubblewrapSession(LocalSession):
             return
         give(self._view.home, self.user)
         for directory in (self.request.workspace, self.request.exchange, self._view.home):
-            closed = next((parent for parent in directory.parents if not parent.stat().st_mode & 0o001), None)
+            closed = _closed_parent(directory)
             if closed:
                 raise SandboxError(
                     f"the sandbox's user (uid {self.user}) cannot reach {directory}: {closed} is closed to others",
@@ -285,4 +318,9 @@ def _ran(account: Path) -> bool:
 
 def _open_to_all(source: Path) -> bool:
     """Tell whether every user can reach a file or directory of the host."""
-    return all(parent.stat().st_mode & 0o001 for parent in source.parents) and bool(source.stat().st_mode & 0o004)
+    return _closed_parent(source) is None and bool(source.stat().st_mode & 0o004)
+
+
+def _closed_parent(source: Path) -> Path | None:
+    """Return the nearest directory above that other users cannot traverse."""
+    return next((parent for parent in source.parents if not parent.stat().st_mode & 0o001), None)

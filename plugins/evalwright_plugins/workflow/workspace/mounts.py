@@ -1,0 +1,62 @@
+"""What of a repository a sandbox shows beside the worktree, and what of it can be written there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from evalwright.errors import SandboxError
+from evalwright.interfaces import Mount
+from evalwright_plugins.workflow.workspace.binding import MARKER
+from evalwright_plugins.workflow.workspace.places import Place
+from evalwright_plugins.workflow.workspace.worktree import Workspace
+
+__all__ = ["mounts_of"]
+
+KEPT = ("commondir", "config.worktree", "gitdir", "locked", MARKER)
+KEEPER = ".keep.lock"
+"""Keeps ``gc`` from removing the directory of branches while it is mounted; git takes no notice of such a name."""
+
+
+def mounts_of(workspace: Workspace, readonly: bool) -> list[Mount]:
+    """Return the mounts with which git works in a session whose workspace is the worktree; a later one lies over earlier ones.
+
+    The git directory is read-only, at the host's own path, and the state of runs in it is hidden. A writing step can write
+    new objects, the worktree's own part and the branches of runs, and of these only the run's own: that is what a commit
+    takes. Neither existing packs nor configuration, hooks, HEAD and other refs can be changed. Makes the directories that
+    must be there. Raises ``SandboxError`` for a repository whose refs lie in one table.
+    """
+    place = workspace.place
+    if (place.common / "reftable").exists():
+        raise SandboxError(
+            f"the refs of {place.common} lie in one table (reftable), of which no part can be mounted",
+            hint="use a sandbox without mounts, or convert it: git refs migrate --ref-format=files",
+        )
+    os.utime(place.git_dir / "gitdir")
+    hidden = place.state / "empty"
+    hidden.mkdir(exist_ok=True)
+    mounts = [_mount(place.common), _mount(hidden, target=place.state)]
+    return mounts if readonly else [*mounts, *_writable(place)]
+
+
+def _writable(place: Place) -> Iterator[Mount]:
+    objects, refs, log = place.common / "objects", (place.common / place.branch).parent, place.common / "logs" / place.branch
+    for directory in (objects / "pack", objects / "info", refs, log.parent):
+        directory.mkdir(parents=True, exist_ok=True)
+    (refs / KEEPER).touch()
+    for directory in (objects, place.git_dir, refs, log.parent):
+        yield _mount(directory, writable=True)
+    for directory in (objects / "pack", objects / "info"):
+        yield _mount(directory)
+    for name in KEPT:
+        if (place.git_dir / name).exists():
+            yield _mount(place.git_dir / name)
+    for directory in (refs, log.parent):
+        for other in sorted(directory.iterdir()):
+            if other.name not in (place.run, f"{place.run}.lock"):
+                yield _mount(other)
+
+
+def _mount(source: Path, *, target: Path | None = None, writable: bool = False) -> Mount:
+    return Mount(source=source, target=PurePosixPath(target or source), writable=writable)
