@@ -10,8 +10,8 @@ from evalwright_plugins.workflow.findings.finding import Finding, plain
 __all__ = ["not_converging"]
 
 ALIKE = 0.85
-MOST_COMPARED = 50
-COMPARED_CHARACTERS = 300
+MOST_COMPARED = 20
+COMPARED_CHARACTERS = 200
 
 
 def not_converging(previous: Sequence[Finding], current: Sequence[Finding]) -> str | None:
@@ -19,7 +19,7 @@ def not_converging(previous: Sequence[Finding], current: Sequence[Finding]) -> s
 
     They do not when there are more distinct ones than before, or when one of them comes back: the same fingerprint, or, in
     the same file where both name one, a summary alike by at least 0.85 (difflib's ratio, Ratcliff and Obershelp 1988).
-    Beyond the first 50 findings of a round and 300 characters of a summary only fingerprints are compared.
+    Beyond the first 20 findings of a round and 200 characters of a summary only fingerprints are compared.
     """
     before = {finding.fingerprint: finding for finding in previous}
     now = {finding.fingerprint: finding for finding in current}
