@@ -215,7 +215,7 @@ def test_infrastructure_is_not_the_candidates_fault(toy: Toy, line: str, status:
 
 
 def test_timeout_is_infrastructure(toy: Toy) -> None:
-    workflow = toy.plan().workflow.model_dump(by_alias=True)
+    workflow = toy.plan().workflow.model_dump(by_alias=True, exclude_none=True)
     workflow["steps"][0]["timeout"] = 0.3
     state = toy.start(workflow=workflow, worker_builder="sleep 60")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from evalwright_plugins.workflow.drive.ask import Ask
+from typing import Any
+
+from evalwright_plugins.workflow.drive.ask import Ask, End, Stop
 from evalwright_plugins.workflow.drive.attempt import review
 from evalwright_plugins.workflow.drive.facts import RunFacts
 from evalwright_plugins.workflow.drive.turn import Check, Turn
@@ -109,18 +111,20 @@ def pin(turn: Turn) -> Ask | None:
     return None
 
 
-def policies(turn: Turn) -> Ask | None:
+def policies(turn: Turn) -> Stop | None:
     """The policies that hold after the step."""
     step = turn.state.step
     if turn.cleared("after:policies"):
         return None
     unmet = turn.judge("post", step, RunFacts(turn))
-    if not unmet:
+    if unmet.fails:
+        return End("; ".join(unmet.fails))
+    if not unmet.waits:
         return None
     return Ask(
         kind="boundary",
         transition=f"resume-{step}",
-        reasons=tuple(f"policy {policy.id}: {reason}" for policy, reason in unmet),
+        reasons=unmet.waits,
         effect=f"step {step} is done again",
     )
 
@@ -189,7 +193,7 @@ def outcome_of(turn: Turn) -> Outcome:
     return "findings-blocking" if outcome.review and outcome.review["status"] == "failed" else "succeeded"
 
 
-def _finished(turn: Turn) -> dict[str, object]:
+def _finished(turn: Turn) -> dict[str, Any]:
     outcome = turn.state.outcome
     assert outcome
     assert outcome.finished is not None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Ask", "Kind", "commands_of"]
+__all__ = ["Ask", "End", "Kind", "Stop", "commands_of"]
 
 Kind = Literal["boundary", "final-decision", "finding-triage", "infra", "budget", "work-review-cap", "not-converging", "stale"]
 
@@ -35,6 +35,16 @@ class Ask:
             "effect": self.effect,
             "grants": dict(self.grants),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A stop that nobody is asked about: a policy says that the run has failed."""
+
+    reason: str
+
+
+Stop = Ask | End
 
 
 def commands_of(run: str, kind: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -66,7 +67,7 @@ def begin(turn: Turn, index: EvidenceIndex, canceled: Callable[[], bool]) -> Non
     evidence = _evidence(turn, step, attempt, result, changed) | ({"cacheKey": key} if key else {})
     turn.journal.write("EVIDENCE_RECORDED", evidence)
     if key and evidence["status"] == "passed":
-        index.keep(key, evidence | {"run": state.run, "log": str(log)})
+        index.keep(key, evidence | {"run": state.run, "evidenceRef": os.path.relpath(log, index.root)})
 
 
 def finish(turn: Turn) -> None:

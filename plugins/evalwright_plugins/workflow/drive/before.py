@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evalwright_plugins.workflow.drive.ask import Ask
+from evalwright_plugins.workflow.drive.ask import Ask, End, Stop
 from evalwright_plugins.workflow.drive.facts import RunFacts
 from evalwright_plugins.workflow.drive.turn import Check, Turn
 from evalwright_plugins.workflow.findings import Finding, not_converging, split
@@ -32,16 +32,17 @@ def interrupted(turn: Turn) -> Ask | None:
     )
 
 
-def final_decision(turn: Turn) -> Ask | None:
+def final_decision(turn: Turn) -> Stop | None:
     """A terminal is entered by people."""
     if turn.step is not None:
         return None
-    unmet = turn.judge("transition", turn.state.step, RunFacts(turn, approving="", to=entry_of(turn), kind="final-decision"))
-    reasons = [f"policy {policy.id}: {reason}" for policy, reason in unmet]
+    unmet = turn.judge("transition", turn.state.step, RunFacts(turn))
+    if unmet.fails:
+        return End("; ".join(unmet.fails))
     return Ask(
         kind="final-decision",
         transition=entry_of(turn),
-        reasons=("the work is done; a human decides", *reasons),
+        reasons=("the work is done; a human decides", *unmet.waits),
         effect="the run ends as SUCCEEDED; nothing is merged or pushed",
     )
 
@@ -161,16 +162,18 @@ def review_cap(turn: Turn) -> Ask | None:
     )
 
 
-def policies(turn: Turn) -> Ask | None:
+def policies(turn: Turn) -> Stop | None:
     """The policies that hold before the step."""
     step = turn.state.step
     unmet = turn.judge("pre", step, RunFacts(turn))
-    if not unmet:
+    if unmet.fails:
+        return End("; ".join(unmet.fails))
+    if not unmet.waits:
         return None
     return Ask(
         kind="boundary",
         transition=entry_of(turn),
-        reasons=tuple(f"policy {policy.id}: {reason}" for policy, reason in unmet),
+        reasons=unmet.waits,
         effect=f"the documents are accepted as they are, and the policies are asked again before step {step}",
         grants={"clears": [], "accepts": turn.artifacts()},
     )

@@ -84,7 +84,7 @@ def _refused(turn: Turn, request: Request, order: Order) -> str | None:
         return None
     facts = RunFacts(turn, approving=order.by, to=request.transition, kind=request.kind)
     unmet = turn.judge("transition", turn.state.step, facts)
-    return "; ".join(f"policy {policy.id}: {reason}" for policy, reason in unmet) or None
+    return "; ".join((*unmet.fails, *unmet.waits)) or None
 
 
 def _adopt(turn: Turn, request: Request, order: Order) -> Answer:

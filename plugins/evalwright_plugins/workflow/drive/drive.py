@@ -9,7 +9,7 @@ from evalwright.errors import Interrupted
 from evalwright_plugins.workflow.approvals.orders import Inbox, Order
 from evalwright_plugins.workflow.drive import attempt, desk
 from evalwright_plugins.workflow.drive.after import JUDGE, SETTLE
-from evalwright_plugins.workflow.drive.ask import Ask
+from evalwright_plugins.workflow.drive.ask import End, Stop
 from evalwright_plugins.workflow.drive.before import BEFORE
 from evalwright_plugins.workflow.drive.turn import Turn, first
 from evalwright_plugins.workflow.evidence import EvidenceIndex
@@ -99,18 +99,18 @@ class Drive:
         if outcome is None or outcome.finished is None or outcome.lost:
             self._begin()
         elif stop := first(SETTLE, turn):
-            self._ask(stop)
+            self._stop(stop)
         elif outcome.finished.get("infra"):
             retries = turn.state.infrastructure[outcome.step] - 1
             self.pause(turn.plan.config.retry.backoff_seconds * 2**retries)
             self._begin()
         elif stop := first(JUDGE, turn):
-            self._ask(stop)
+            self._stop(stop)
 
     def _begin(self) -> None:
         stop = first(BEFORE, self.turn)
         if stop:
-            self._ask(stop)
+            self._stop(stop)
             return
         attempt.begin(self.turn, self.index, self._cut)
         outcome = self.turn.state.outcome
@@ -127,7 +127,10 @@ class Drive:
         self.turn.journal.write("RUN_INTERRUPTED", {"cause": cause})
         self.turn.journal.write("STEP_FINISHED", {"step": outcome.step, "attempt": outcome.attempt, "status": "crashed"})
 
-    def _ask(self, stop: Ask) -> None:
+    def _stop(self, stop: Stop) -> None:
+        if isinstance(stop, End):
+            self.turn.journal.write("RUN_TERMINAL", {"status": "FAILED", "reason": stop.reason})
+            return
         desk.ask(self.turn, stop)
         self.notify("waiting", stop.kind)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evalwright_plugins.workflow.drive.turn import Turn
-from evalwright_plugins.workflow.findings import Finding, split
+from evalwright_plugins.workflow.findings import Finding, Severity, more_severe
 
 __all__ = ["RunFacts"]
 
 GRADES = ("L0", "L1", "L2", "L3", "L4")
-SEVERITIES = ("P0", "P1", "P2", "P3")
 
 
 class RunFacts:
@@ -40,7 +39,7 @@ class RunFacts:
             return None
         return self._turn.state.accepted.get(name) == digest
 
-    def attempts_below(self, step: str | None, limit: int) -> bool:
+    def attempts_lt(self, step: str | None, limit: int) -> bool:
         """Tell whether fewer attempts than ``limit`` were begun."""
         state = self._turn.state
         return state.attempts.get(step or state.step, 0) < limit
@@ -57,21 +56,20 @@ class RunFacts:
         """Tell whether the work tree is exactly a commit."""
         return not self._turn.site.tree.dirty()
 
-    def human_approved(self, transition: str | None, kind: str | None, by: Sequence[str]) -> bool:
+    def human_approved(self, transition: str | None, kind: str | None, by: Sequence[str] | None) -> bool:
         """Tell whether a human has said yes to that, on the candidate as it is or on the way to it."""
         known = [(one["transition"], one["kind"], one["by"]) for one in self._turn.state.approvals]
         if self._approving is not None:
             known.append((self._to, self._kind, self._approving))
         return any(
-            (transition is None or transition == to) and (kind is None or kind == of) and (not by or who in by)
+            (transition is None or transition == to) and (kind is None or kind == of) and (by is None or who in by)
             for to, of, who in known
         )
 
-    def severity_at_most(self, severity: str) -> bool | None:
+    def finding_max_severity(self, severity: Severity) -> bool | None:
         """Tell whether no finding stands that is more severe; dismissed ones do not stand. Unknown before any review."""
         state = self._turn.state
         if state.evidence.get("review") is None:
             return None
         findings = [Finding.from_json(record) for record in state.findings]
-        blocking, others, _ = split(findings, self._turn.account.dismissed)
-        return all(SEVERITIES.index(one.severity) >= SEVERITIES.index(severity) for one in (*blocking, *others))
+        return not more_severe(findings, severity, self._turn.account.dismissed)

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from evalwright_plugins.workflow.drive.ask import Ask
-from evalwright_plugins.workflow.findings import Account
+from evalwright_plugins.workflow.drive.ask import Stop
+from evalwright_plugins.workflow.findings.book import Book
 from evalwright_plugins.workflow.model.loading import Plan
-from evalwright_plugins.workflow.model.policy import Policy
+from evalwright_plugins.workflow.model.policy import Phase
 from evalwright_plugins.workflow.model.workflow import Step, Workflow
-from evalwright_plugins.workflow.policies import evaluate
+from evalwright_plugins.workflow.policies import Facts, evaluate
 from evalwright_plugins.workflow.record import Journal, State
 from evalwright_plugins.workflow.sites import RunFiles, Site
 
-__all__ = ["UNVERIFIED", "Check", "Turn", "first"]
+__all__ = ["UNVERIFIED", "Check", "Turn", "Unmet", "first"]
 
 UNVERIFIED = "UNVERIFIED"
+
+
+class Unmet(NamedTuple):
+    """What enforced policies that do not pass say: those that ask people, and those that end the run."""
+
+    waits: tuple[str, ...]
+    fails: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -28,7 +35,7 @@ class Turn:
     files: RunFiles
     journal: Journal
     site: Site
-    account: Account
+    account: Book
     rounds_before: int = 0
 
     @property
@@ -86,32 +93,23 @@ class Turn:
         found = self.site.digests(list(paths.values()))
         return {name: found[path] for name, path in paths.items() if path in found}
 
-    def judge(self, phase: str, place: str, facts: Any, *, write: bool = True) -> list[tuple[Policy, str]]:
-        """Evaluate the policies of a phase that hold at a place; record each, and return the enforced ones that do not pass."""
-        unmet: list[tuple[Policy, str]] = []
+    def judge(self, phase: Phase, place: str, facts: Facts) -> Unmet:
+        """Evaluate the policies of a phase that concern a place, put each on record, and return what stops the run."""
+        waits: list[str] = []
+        fails: list[str] = []
         for policy in self.workflow.policies:
-            if policy.phase != phase or (policy.steps and place not in policy.steps):
-                continue
-            verdict = evaluate(policy, facts)
-            if write:
-                self.journal.write(
-                    "POLICY_EVALUATED",
-                    {
-                        "policy": policy.id,
-                        "phase": phase,
-                        "result": verdict.result,
-                        "enforcement": policy.enforcement,
-                        "reason": verdict.reason,
-                    },
-                )
-            if verdict.result not in ("PASS", "ADVISORY"):
-                unmet.append((policy, verdict.reason))
-        return unmet
+            if policy.concerns(phase, place):
+                verdict = evaluate(policy, facts)
+                said = {"result": verdict.result, "enforcement": policy.enforcement, "reason": verdict.reason}
+                self.journal.write("POLICY_EVALUATED", {"policy": policy.id, "phase": phase, **said})
+                if verdict.stops:
+                    (fails if verdict.result == "FAIL" else waits).append(f"policy {policy.id}: {verdict.reason}")
+        return Unmet(tuple(waits), tuple(fails))
 
 
-Check = Callable[[Turn], Ask | None]
+Check = Callable[[Turn], Stop | None]
 
 
-def first(checks: Sequence[Check], turn: Turn) -> Ask | None:
+def first(checks: Sequence[Check], turn: Turn) -> Stop | None:
     """Return the first stop of checks made in their order."""
     return next((stop for check in checks if (stop := check(turn))), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -87,8 +87,8 @@ def plan_of(document: Mapping[str, Any], path: Path | str) -> Plan:
     if problems:
         raise invalid(path, problems)
     pinned = {
-        "workflow": parsed.model_dump(by_alias=True, mode="json"),
-        "config": config.model_dump(by_alias=True, mode="json", exclude={"workflow", "policies", "budgets"}),
+        "workflow": parsed.model_dump(by_alias=True, mode="json", exclude_none=True),
+        "config": config.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"workflow", "policies", "budgets"}),
     }
     return Plan(workflow=parsed, config=config, document=pinned)
 
@@ -146,7 +146,7 @@ def _table_problems(workflow: Workflow, config: WorkConfig) -> list[dict[str, An
     """Name tables and prompts of steps that do not exist. A step without a worker is none: people do it."""
     steps, places = [step.id for step in workflow.steps], [*(step.id for step in workflow.steps), *workflow.terminal]
     known = {"workers": [step.table for step in workflow.steps], "prompts": steps, "stop_at": places}
-    used = {"workers": config.workers, "prompts": config.prompts, "stop_at": config.stop_at}
+    used: dict[str, Iterable[str]] = {"workers": config.workers, "prompts": config.prompts, "stop_at": config.stop_at}
     found: list[dict[str, Any]] = []
     for key, names in used.items():
         for name in names:

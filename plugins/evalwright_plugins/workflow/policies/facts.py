@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from evalwright_plugins.workflow.findings import Severity
 from evalwright_plugins.workflow.model.policy import BudgetKind, Grade
 
 __all__ = ["Facts"]
@@ -37,6 +38,6 @@ class Facts(Protocol):
         """Tell whether one of these people, ``None`` for anybody, approved the transition or the kind for the candidate."""
         ...
 
-    def finding_max_severity(self, severity: str) -> bool | None:
+    def finding_max_severity(self, severity: Severity) -> bool | None:
         """Tell whether no finding is more severe, not counting dismissed ones."""
         ...

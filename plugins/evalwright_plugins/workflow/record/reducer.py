@@ -12,6 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from evalwright.errors import LedgerDamaged
+from evalwright_plugins.workflow.evidence import same_failure
+from evalwright_plugins.workflow.findings import Finding
 from evalwright_plugins.workflow.record.state import Decision, Outcome, Request, State, Status
 
 __all__ = ["RULES", "advance", "refusal"]
@@ -132,7 +134,7 @@ def _reviewed(state: State, data: Record) -> None:
     state.reviewed.append(data["subject"])
     suppressed = set(data.get("suppressedFingerprints", ()))
     state.blockers = state.findings
-    state.findings = tuple(one for one in data.get("findings", ()) if one.get("fingerprint") not in suppressed)
+    state.findings = tuple(one for one in data.get("findings", ()) if Finding.from_json(one).fingerprint not in suppressed)
 
 
 def _may_finish_step(state: State, data: Record) -> str | None:
@@ -209,7 +211,7 @@ def _policy(state: State, data: Record, _event: Record) -> None:
 def _fingerprint(state: State, data: Record, _event: Record) -> None:
     outcome = state.outcome
     assert outcome
-    outcome.repeated = state.failures.get(data["step"]) == data
+    outcome.repeated = same_failure(state.failures.get(data["step"], {}), data)
     outcome.events.add("FAILURE_FINGERPRINT")
     state.failures[data["step"]] = state.last_failure = data
 

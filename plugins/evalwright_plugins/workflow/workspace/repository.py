@@ -89,6 +89,10 @@ class Repository:
         place = bound_place(self.common, self.checkout, checked_id(run))
         return Workspace(self.git, place) if place else None
 
+    def has_branch(self, run: str) -> bool:
+        """Tell whether the branch of a run exists."""
+        return bool(self.git.find("rev-parse", "--verify", "--quiet", f"{BRANCHES}/{run}"))
+
     def worktrees(self) -> list[str]:
         """Return the ids of the runs that have a worktree, or what is left of one."""
         try:
