@@ -60,8 +60,19 @@ class Toy:
         (path / ".gitignore").write_text("*.tmp\n")
         self.git("add", "-A")
         self.git("commit", "--quiet", "--message=begun")
+        self._open()
+
+    @classmethod
+    def reopened(cls, path: Path) -> Toy:
+        """Return the toy of a repository that exists, for another process."""
+        toy = cls.__new__(cls)
+        toy.path = path
+        toy._open()
+        return toy
+
+    def _open(self) -> None:
         self.supervisor = Supervisor()
-        self.runs = Runs(Repository.find(path, executor(self.supervisor)))
+        self.runs = Runs(Repository.find(self.path, executor(self.supervisor)))
 
     def git(self, *words: str, cwd: Path | None = None) -> str:
         """Run git in the main checkout."""

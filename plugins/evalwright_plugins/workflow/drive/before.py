@@ -20,8 +20,11 @@ def entry_of(turn: Turn) -> str:
 
 def interrupted(turn: Turn) -> Ask | None:
     """A step that was lost half-way may have left half of a change."""
-    outcome, dirty = turn.state.outcome, turn.site.tree.dirty()
-    if outcome is None or not dirty or turn.cleared("after:interrupted"):
+    outcome = turn.state.outcome
+    if outcome is None or turn.cleared("after:interrupted"):
+        return None
+    dirty = turn.site.tree.dirty()
+    if not dirty:
         return None
     return Ask(
         kind="infra",
