@@ -18,6 +18,7 @@ __all__ = ["MARKER", "bound_place", "finish", "unbind"]
 MARKER = "evalwright.json"
 """Lies in a worktree's part of the git directory once the worktree is whole; what has none is made anew."""
 
+MAX_LINK_BYTES = 8192
 NO_PUSH = "push-is-disabled-in-the-worktrees-of-runs::"
 
 
@@ -33,7 +34,7 @@ def bound_place(common: Path, checkout: Path, run: str) -> Place | None:
 def finish(git: Git, place: Place) -> None:
     """Bring a worktree to what a binding promises: found by git where it lies, no push, and marked as whole."""
     link = place.root / ".git"
-    if not os.path.lexists(link):
+    if _leads_nowhere(link):
         _write(link, place.link)
     _write(place.git_dir / "gitdir", os.fsencode(link) + b"\n")
     _disable_push(git, place)
@@ -54,10 +55,9 @@ def unbind(common: Path, run: str) -> None:
 def _disable_push(git: Git, place: Place) -> None:
     """Lead every push from this worktree to a transport that does not exist; other worktrees go on as before.
 
-    A remote's own ``pushurl`` cannot be unset from here, only added to, so it is rewritten.
+    A remote's own ``pushurl`` cannot be unset from here, only added to, so that address is rewritten, for fetching too.
     """
-    if git.find("config", "--type=bool", "--get", "extensions.worktreeConfig") != "true":
-        git.run("config", "extensions.worktreeConfig", "true")
+    _give_worktrees_settings(git, place.common)
     listed = git.find("config", "--null", "--get-regexp", r"^remote\..*\.pushurl$").split("\0")
     kept = [item.partition("\n")[2] for item in listed if item]
     aside = place.git_dir / "config.worktree.new"
@@ -67,6 +67,21 @@ def _disable_push(git: Git, place: Place) -> None:
     for key, value in settings:
         git.run("config", "--file", str(aside), "--add", key, value)
     os.replace(aside, place.git_dir / "config.worktree")
+
+
+def _give_worktrees_settings(git: Git, common: Path) -> None:
+    """Let each worktree have settings of its own. The place of the main work tree moves to the main one's, as git asks for.
+
+    See the section "configuration file" of git-worktree(1).
+    """
+    shared = str(common / "config")
+    place = git.find("config", "--file", shared, "--get", "core.worktree")
+    if place:
+        git.run("config", "--file", f"{shared}.worktree", "core.worktree", place)
+    if git.find("config", "--file", shared, "--type=bool", "--get", "extensions.worktreeConfig") != "true":
+        git.run("config", "--file", shared, "extensions.worktreeConfig", "true")
+    if place:
+        git.run("config", "--file", shared, "--unset-all", "core.worktree")
 
 
 def _parts(common: Path) -> Iterator[Path]:
@@ -84,6 +99,15 @@ def _marked(part: Path) -> str | None:
     except (OSError, ValueError):
         return None
     return str(record.get("run")) if is_object(record) else None
+
+
+def _leads_nowhere(link: Path) -> bool:
+    """Tell whether a worktree's ``.git`` is missing or names a directory that is gone, as when the repository was moved."""
+    if not os.path.lexists(link):
+        return True
+    if link.is_symlink() or not link.is_file():
+        return False
+    return not os.path.isdir(link.parent / os.fsdecode(link.read_bytes()[:MAX_LINK_BYTES].removeprefix(b"gitdir: ").strip()))
 
 
 def _leads_to(part: Path, root: Path) -> bool:
