@@ -153,6 +153,28 @@ def test_release_killed_half_way_is_not_taken_for_a_worktree(
     assert repository.bind("R1", base).candidate() == base
 
 
+def test_links_that_an_agent_laid_are_not_written_through(
+    tmp_path: Path, repository: Repository, workspace: Workspace, root: Path, base: str
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("kept\n")
+    part = workspace.place.git_dir
+    for name in ("gitdir", "config.worktree", "evalwright.json"):
+        for laid in (part / name, part / f"{name}.new", part / f"{name}.lock"):
+            laid.unlink(missing_ok=True)
+            laid.symlink_to(victim)
+    (part / "evalwright.json").unlink()
+    (part / "evalwright.json").write_text('{"run": "R1"}')
+    (root / ".git").unlink()
+    (root / ".git").symlink_to(tmp_path / "nothing")
+    assert repository.bind("R1", base).dirty() == [".git"]
+    shutil.rmtree(root)
+    root.symlink_to(tmp_path)
+    assert repository.bind("R1", base).candidate() == base
+    assert victim.read_text() == "kept\n"
+    assert not root.is_symlink()
+
+
 def test_repository_that_was_moved_keeps_its_worktrees(
     tmp_path: Path, repository: Repository, root: Path, base: str, supervisor: Supervisor
 ) -> None:

@@ -166,6 +166,19 @@ def test_read_only_step_reads_and_writes_nothing(workspace: Workspace) -> None:
     assert before.difference(workspace.proof()) == []
 
 
+def test_link_that_a_step_laid_shows_the_next_one_nothing(workspace: Workspace, repository: Repository, ground: Path) -> None:
+    (ground / "secret").mkdir(mode=0o755)
+    (ground / "secret/key").write_text("secret\n")
+    before = workspace.proof()
+    with inside(workspace, readonly=False) as session:
+        laid = f'ln -s {ground}/secret "$(git rev-parse --git-common-dir)/refs/heads/run/R9"'
+        assert sh(session, laid).exit_code == 0
+    assert before.trespasses(workspace.proof()) == ["repository: refs/heads/run/R9 added"]
+    with inside(workspace, readonly=False) as session:
+        done = sh(session, 'cat "$(git rev-parse --git-common-dir)/refs/heads/run/R9/key"')
+    assert done.exit_code != 0
+
+
 def test_tidying_by_the_user_does_not_take_the_branch_from_under_a_step(workspace: Workspace, repository: Repository) -> None:
     with inside(workspace, readonly=False) as session:
         for words in (["pack-refs", "--all", "--prune"], ["repack", "-adq"], ["prune", "--expire=now"]):

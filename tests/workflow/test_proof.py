@@ -59,6 +59,11 @@ def nested_repository(at: Places) -> None:
     git(at.root / "nested", "init", "--quiet")
 
 
+def link_objects(at: Places) -> None:
+    free = next(name for name in (f"{number:02x}" for number in range(256)) if not (at.main / ".git/objects" / name).exists())
+    (at.main / ".git/objects" / free).symlink_to("/tmp")
+
+
 WRITES: dict[str, tuple[Act, str]] = {
     "edit": (lambda at: edit(at.root / "src/a"), "worktree: src/a changed"),
     "edit of an ignored file": (lambda at: edit(at.root / "old.log"), "worktree: old.log changed"),
@@ -115,6 +120,19 @@ WRITES: dict[str, tuple[Act, str]] = {
     "attributes": (lambda at: edit(at.main / ".git/info/attributes"), "repository: info/attributes added"),
     "alternates": (lambda at: edit(at.main / ".git/objects/info/alternates"), "repository: objects/info/alternates added"),
     "shallow": (lambda at: edit(at.main / ".git/shallow", ""), "repository: shallow added"),
+    "link to be written through": (
+        lambda at: (at.main / ".git/logs/refs/heads/run/R9").symlink_to("/tmp/victim"),
+        "repository: logs/refs/heads/run/R9 added",
+    ),
+    "link instead of a branch": (
+        lambda at: (at.main / ".git/refs/heads/run/R9").symlink_to("/etc"),
+        "repository: refs/heads/run/R9 added",
+    ),
+    "link among the objects": (lambda at: link_objects(at), "repository: objects/"),
+    "link in the worktree's part": (
+        lambda at: (at.main / ".git/worktrees/R1/COMMIT_EDITMSG.x").symlink_to("/tmp/victim"),
+        "repository: worktrees/R1/COMMIT_EDITMSG.x added",
+    ),
     "git file": (lambda at: (at.root / ".git").unlink(), "worktree: .git removed"),
 }
 OF_A_WRITING_STEP = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,13 +61,12 @@ def _disable_push(git: Git, place: Place) -> None:
     _give_worktrees_settings(git, place.common)
     listed = git.find("config", "--null", "--get-regexp", r"^remote\..*\.pushurl$").split("\0")
     kept = [item.partition("\n")[2] for item in listed if item]
-    aside = place.git_dir / "config.worktree.new"
-    aside.unlink(missing_ok=True)
     settings = [(f"url.{NO_PUSH}.pushInsteadOf", ""), *((f"url.{NO_PUSH}.insteadOf", url) for url in kept)]
     settings += [(f"remote.{name}.pushurl", f"{NO_PUSH}{name}") for name in git.text("remote").splitlines()]
-    for key, value in settings:
-        git.run("config", "--file", str(aside), "--add", key, value)
-    os.replace(aside, place.git_dir / "config.worktree")
+    with tempfile.TemporaryDirectory(prefix="evalwright-config-") as aside:
+        for key, value in settings:
+            git.run("config", "--file", f"{aside}/config", "--add", key, value)
+        _write(place.git_dir / "config.worktree", Path(aside, "config").read_bytes())
 
 
 def _give_worktrees_settings(git: Git, common: Path) -> None:
@@ -118,8 +118,11 @@ def _leads_to(part: Path, root: Path) -> bool:
 
 
 def _write(path: Path, content: bytes) -> None:
-    aside = path.with_name(path.name + ".new")
-    aside.write_bytes(content)
+    """Replace a file where an agent may have laid links: what is written has a name that nobody could know."""
+    descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        os.fchmod(descriptor, 0o644)
     os.replace(aside, path)
 
 

@@ -54,18 +54,23 @@ def _writable(place: Place) -> Iterator[Mount]:
     objects, refs, log = place.common / "objects", (place.common / place.branch).parent, place.common / "logs" / place.branch
     for directory in (objects / "pack", objects / "info", refs, log.parent):
         directory.mkdir(parents=True, exist_ok=True)
-    (refs / KEEPER).touch()
+    os.close(os.open(refs / KEEPER, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
     for directory in (objects, place.git_dir, refs, log.parent):
         yield _mount(directory, writable=True)
     for directory in (objects / "pack", objects / "info"):
         yield _mount(directory)
     for name in KEPT:
-        if (place.git_dir / name).exists():
+        if _is_real(place.git_dir / name):
             yield _mount(place.git_dir / name)
     for directory in (refs, log.parent):
         for other in sorted(directory.iterdir()):
-            if other.name not in (place.run, f"{place.run}.lock"):
+            if other.name not in (place.run, f"{place.run}.lock") and _is_real(other):
                 yield _mount(other)
+
+
+def _is_real(path: Path) -> bool:
+    """Tell whether something is there and no link: a link that an agent laid would show what it leads to."""
+    return path.exists() and not path.is_symlink()
 
 
 def _mount(source: Path, *, target: Path | None = None, writable: bool = False) -> Mount:
