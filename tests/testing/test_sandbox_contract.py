@@ -186,7 +186,10 @@ BROKEN: list[tuple[str, type[SandboxContract]]] = [
     ("test_collect_brings_the_changes_back", contract(collect=tidy_up)),
     ("test_mounts_are_readable_where_inside_says", contract(inside=elsewhere)),
     ("test_writable_mounts_are_written_and_refused_where_not_declared", contract("writable-mounts", writable_mounts=True)),
-    ("test_writable_mounts_are_written_and_refused_where_not_declared", contract("writable-mounts", inside=elsewhere)),
+    (
+        "test_writable_mounts_are_written_and_refused_where_not_declared",
+        contract("writable-mounts", writable_mounts=True, inside=elsewhere),
+    ),
     ("test_writable_mounts_are_written_and_refused_where_not_declared", contract(writable_mounts=True)),
     ("test_fs_isolated_sessions_see_neither_each_other_nor_the_host", contract("fs-isolated")),
     ("test_gold_isolated_agents_cannot_read_the_suite", contract("gold-isolated")),

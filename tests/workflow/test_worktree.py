@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.workflow.repositories import commit, git
+from tests.workflow.repositories import COMMITTER, commit, git
 
 from evalwright.errors import UsageError
 from evalwright_plugins.workflow.workspace import CandidateUnfit, GitError, Repository, Workspace, printable
@@ -192,6 +193,37 @@ def test_head_on_another_branch_or_none_is_no_candidate(workspace: Workspace, ro
     git(root, "checkout", "--quiet", "-b", "other")
     with pytest.raises(CandidateUnfit, match="refs/heads/other"):
         workspace.candidate()
+
+
+def test_branch_that_is_another_name_is_no_candidate_and_released_alone(
+    repository: Repository, workspace: Workspace, base: str
+) -> None:
+    (workspace.place.common / workspace.place.branch).write_text("ref: refs/heads/main\n")
+    with pytest.raises(CandidateUnfit, match="is on refs/heads/main"):
+        workspace.candidate()
+    repository.release("R1", keep_branch=False)
+    assert git(repository.checkout, "for-each-ref", "--format=%(refname) %(objectname)") == f"refs/heads/main {base}"
+
+
+def test_index_lock_that_was_left_is_in_nobody_s_way(workspace: Workspace, root: Path, base: str) -> None:
+    (workspace.place.git_dir / "index.lock").touch()
+    assert workspace.candidate() == base
+    (root / "src/a").write_text("x\n")
+    assert workspace.changed(base) == ["src/a"]
+
+
+def test_garbage_collection_at_the_same_time_is_in_nobody_s_way(
+    repository: Repository, workspace: Workspace, root: Path, base: str
+) -> None:
+    made = [commit(root, src__a=f"{number}\n") for number in range(5)][-1]
+    for _ in range(3):
+        words = ["git", "gc", "--quiet", "--force", "--aggressive", "--prune=now"]
+        with subprocess.Popen(words, cwd=repository.checkout, env=COMMITTER) as gc:
+            while gc.poll() is None:
+                assert workspace.candidate() == made
+                assert workspace.changed(base) == ["src/a"]
+                workspace.proof()
+        assert gc.returncode == 0
 
 
 def test_unfinished_merge_is_no_candidate(workspace: Workspace, root: Path, base: str) -> None:

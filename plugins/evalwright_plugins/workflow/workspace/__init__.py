@@ -2,12 +2,14 @@
 
 from evalwright_plugins.workflow.workspace.git import Execute, Git, GitError, printable
 from evalwright_plugins.workflow.workspace.locks import Lock, hold, owner_of
+from evalwright_plugins.workflow.workspace.mounts import ENVIRONMENT, mounts_of
 from evalwright_plugins.workflow.workspace.places import Place
 from evalwright_plugins.workflow.workspace.proof import Proof
 from evalwright_plugins.workflow.workspace.repository import Repository
 from evalwright_plugins.workflow.workspace.worktree import CandidateUnfit, Workspace
 
 __all__ = [
+    "ENVIRONMENT",
     "CandidateUnfit",
     "Execute",
     "Git",
@@ -18,6 +20,7 @@ __all__ = [
     "Repository",
     "Workspace",
     "hold",
+    "mounts_of",
     "owner_of",
     "printable",
 ]

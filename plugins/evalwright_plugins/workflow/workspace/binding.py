@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ __all__ = ["MARKER", "bound_place", "finish", "unbind"]
 MARKER = "evalwright.json"
 """Lies in a worktree's part of the git directory once the worktree is whole; what has none is made anew."""
 
+MAX_LINK_BYTES = 8192
 NO_PUSH = "push-is-disabled-in-the-worktrees-of-runs::"
 
 
@@ -33,7 +35,7 @@ def bound_place(common: Path, checkout: Path, run: str) -> Place | None:
 def finish(git: Git, place: Place) -> None:
     """Bring a worktree to what a binding promises: found by git where it lies, no push, and marked as whole."""
     link = place.root / ".git"
-    if not os.path.lexists(link):
+    if _leads_nowhere(link):
         _write(link, place.link)
     _write(place.git_dir / "gitdir", os.fsencode(link) + b"\n")
     _disable_push(git, place)
@@ -54,19 +56,32 @@ def unbind(common: Path, run: str) -> None:
 def _disable_push(git: Git, place: Place) -> None:
     """Lead every push from this worktree to a transport that does not exist; other worktrees go on as before.
 
-    A remote's own ``pushurl`` cannot be unset from here, only added to, so it is rewritten.
+    A remote's own ``pushurl`` cannot be unset from here, only added to, so that address is rewritten, for fetching too.
     """
-    if git.find("config", "--type=bool", "--get", "extensions.worktreeConfig") != "true":
-        git.run("config", "extensions.worktreeConfig", "true")
+    _give_worktrees_settings(git, place.common)
     listed = git.find("config", "--null", "--get-regexp", r"^remote\..*\.pushurl$").split("\0")
     kept = [item.partition("\n")[2] for item in listed if item]
-    aside = place.git_dir / "config.worktree.new"
-    aside.unlink(missing_ok=True)
     settings = [(f"url.{NO_PUSH}.pushInsteadOf", ""), *((f"url.{NO_PUSH}.insteadOf", url) for url in kept)]
     settings += [(f"remote.{name}.pushurl", f"{NO_PUSH}{name}") for name in git.text("remote").splitlines()]
-    for key, value in settings:
-        git.run("config", "--file", str(aside), "--add", key, value)
-    os.replace(aside, place.git_dir / "config.worktree")
+    with tempfile.TemporaryDirectory(prefix="evalwright-config-") as aside:
+        for key, value in settings:
+            git.run("config", "--file", f"{aside}/config", "--add", key, value)
+        _write(place.git_dir / "config.worktree", Path(aside, "config").read_bytes())
+
+
+def _give_worktrees_settings(git: Git, common: Path) -> None:
+    """Let each worktree have settings of its own. The place of the main work tree moves to the main one's, as git asks for.
+
+    See the section "configuration file" of git-worktree(1).
+    """
+    shared = str(common / "config")
+    place = git.find("config", "--file", shared, "--get", "core.worktree")
+    if place:
+        git.run("config", "--file", f"{shared}.worktree", "core.worktree", place)
+    if git.find("config", "--file", shared, "--type=bool", "--get", "extensions.worktreeConfig") != "true":
+        git.run("config", "--file", shared, "extensions.worktreeConfig", "true")
+    if place:
+        git.run("config", "--file", shared, "--unset-all", "core.worktree")
 
 
 def _parts(common: Path) -> Iterator[Path]:
@@ -86,6 +101,15 @@ def _marked(part: Path) -> str | None:
     return str(record.get("run")) if is_object(record) else None
 
 
+def _leads_nowhere(link: Path) -> bool:
+    """Tell whether a worktree's ``.git`` is missing or names a directory that is gone, as when the repository was moved."""
+    if not os.path.lexists(link):
+        return True
+    if link.is_symlink() or not link.is_file():
+        return False
+    return not os.path.isdir(link.parent / os.fsdecode(link.read_bytes()[:MAX_LINK_BYTES].removeprefix(b"gitdir: ").strip()))
+
+
 def _leads_to(part: Path, root: Path) -> bool:
     try:
         return (part / "gitdir").read_bytes().rstrip(b"\n") == os.fsencode(root / ".git")
@@ -94,8 +118,11 @@ def _leads_to(part: Path, root: Path) -> bool:
 
 
 def _write(path: Path, content: bytes) -> None:
-    aside = path.with_name(path.name + ".new")
-    aside.write_bytes(content)
+    """Replace a file where an agent may have laid links: what is written has a name that nobody could know."""
+    descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        os.fchmod(descriptor, 0o644)
     os.replace(aside, path)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from evalwright.errors import SandboxError
@@ -12,9 +12,18 @@ from evalwright_plugins.workflow.workspace.binding import MARKER
 from evalwright_plugins.workflow.workspace.places import Place
 from evalwright_plugins.workflow.workspace.worktree import Workspace
 
-__all__ = ["mounts_of"]
+__all__ = ["ENVIRONMENT", "mounts_of"]
 
 KEPT = ("commondir", "config.worktree", "gitdir", "locked", MARKER)
+ENVIRONMENT: Mapping[str, str] = {
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "safe.directory",
+    "GIT_CONFIG_VALUE_0": "*",
+    "GIT_CONFIG_KEY_1": "gc.auto",
+    "GIT_CONFIG_VALUE_1": "0",
+}
+"""What commands inside need beside the mounts: trust in directories of the host's user, and no attempt to tidy up."""
+
 KEEPER = ".keep.lock"
 """Keeps ``gc`` from removing the directory of branches while it is mounted; git takes no notice of such a name."""
 
@@ -23,9 +32,10 @@ def mounts_of(workspace: Workspace, readonly: bool) -> list[Mount]:
     """Return the mounts with which git works in a session whose workspace is the worktree; a later one lies over earlier ones.
 
     The git directory is read-only, at the host's own path, and the state of runs in it is hidden. A writing step can write
-    new objects, the worktree's own part and the branches of runs, and of these only the run's own: that is what a commit
-    takes. Neither existing packs nor configuration, hooks, HEAD and other refs can be changed. Makes the directories that
-    must be there. Raises ``SandboxError`` for a repository whose refs lie in one table.
+    objects, the worktree's own part and the directory of the runs' branches: that is what a commit takes. Neither packs nor
+    configuration, hooks, HEAD and other refs can be changed. Branches of other runs are covered where they have a file;
+    what is done to packed ones :meth:`Proof.trespasses` tells. Makes the directories that must be there. Raises
+    ``SandboxError`` for a repository whose refs lie in one table.
     """
     place = workspace.place
     if (place.common / "reftable").exists():
@@ -44,18 +54,23 @@ def _writable(place: Place) -> Iterator[Mount]:
     objects, refs, log = place.common / "objects", (place.common / place.branch).parent, place.common / "logs" / place.branch
     for directory in (objects / "pack", objects / "info", refs, log.parent):
         directory.mkdir(parents=True, exist_ok=True)
-    (refs / KEEPER).touch()
+    os.close(os.open(refs / KEEPER, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
     for directory in (objects, place.git_dir, refs, log.parent):
         yield _mount(directory, writable=True)
     for directory in (objects / "pack", objects / "info"):
         yield _mount(directory)
     for name in KEPT:
-        if (place.git_dir / name).exists():
+        if _is_real(place.git_dir / name):
             yield _mount(place.git_dir / name)
     for directory in (refs, log.parent):
         for other in sorted(directory.iterdir()):
-            if other.name not in (place.run, f"{place.run}.lock"):
+            if other.name not in (place.run, f"{place.run}.lock") and _is_real(other):
                 yield _mount(other)
+
+
+def _is_real(path: Path) -> bool:
+    """Tell whether something is there and no link: a link that an agent laid would show what it leads to."""
+    return path.exists() and not path.is_symlink()
 
 
 def _mount(source: Path, *, target: Path | None = None, writable: bool = False) -> Mount:

@@ -56,7 +56,7 @@ def proof_of(git: Git, main: Git, place: Place, beside: Collection[str]) -> Proo
     marks |= {("main checkout", path): mark for path, mark in _checkout(main, place)}
     marks |= {("index of the main checkout", name): mark for name, mark in _index(main)}
     marks |= {("ref", name): mark for name, mark in _refs(main, place) if name not in moving}
-    marks |= {("repository", name): mark for name, mark in _settings(place)}
+    marks |= {("repository", name): mark for name, mark in (*_settings(place), *_links(place))}
     return Proof(marks, place.branch)
 
 
@@ -90,6 +90,20 @@ def _settings(place: Place) -> Iterator[tuple[str, str]]:
                 whole = os.path.join(shown, below)
                 if not _rewritten(whole):
                     yield whole, mark
+
+
+def _links(place: Place) -> Iterator[tuple[str, str]]:
+    """Yield links, sockets and the like in those places that a commit writes: git makes none there, and follows them."""
+    refs = (place.common / place.branch).parent
+    logs = place.common / "logs" / refs.relative_to(place.common)
+    found = [
+        (place.common / "objects", name, mark_of(str(place.common / "objects" / name)))
+        for name in os.listdir(place.common / "objects")
+    ]
+    found += [(base, name, mark) for base in (place.git_dir, refs, logs) for name, mark in marks_below(str(base))]
+    for base, name, mark in found:
+        if mark.startswith(("link", "special")):
+            yield os.path.relpath(base / name, place.common), mark
 
 
 def _rewritten(name: str) -> bool:

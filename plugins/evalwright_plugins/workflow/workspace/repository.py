@@ -82,7 +82,7 @@ class Repository:
         with hold(self.state / "worktrees.lock", patience=PATIENCE_SECONDS):
             unbind(self.common, checked_id(run))
             if not keep_branch and self.git.find("rev-parse", "--verify", "--quiet", f"{BRANCHES}/{run}"):
-                self.git.run("update-ref", "-d", f"{BRANCHES}/{run}")
+                self.git.run("update-ref", "--no-deref", "-d", f"{BRANCHES}/{run}")
 
     def workspace(self, run: str) -> Workspace | None:
         """Return the worktree of a run that is bound, as it is; ``None`` where there is none."""
