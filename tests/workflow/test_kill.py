@@ -7,6 +7,7 @@ import os
 import signal
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import shortened
@@ -20,7 +21,7 @@ LINES = {"builder": BUILD, "verifier": VERIFY, "reviewer": REVIEW, "fixer": FIX}
 SHORT = (1, 3, 4, 5, 6, 13, 38, 39, 40, 64)
 
 
-def counting(toy: Toy) -> dict[str, str]:
+def counting(toy: Toy) -> dict[str, Any]:
     """Return workers that note each of their starts."""
     count = toy.path.parent / "count"
     return {f"worker_{name}": f"echo $EVALWRIGHT_STEP >> {count}; {line}" for name, line in LINES.items()}
@@ -47,7 +48,7 @@ def killed_after(events: int, toy: Toy) -> bool:
 
 def processes_in(path: Path) -> list[str]:
     """Return the processes whose working directory lies below a path."""
-    found = []
+    found: list[str] = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             where = os.readlink(f"/proc/{pid}/cwd")

@@ -172,7 +172,7 @@ def test_refusal_says_why(state: State, type: str, data: Mapping[str, Any], why:
 
 
 def test_grant_is_given_once(tmp_path: Path) -> None:
-    request = {
+    request: dict[str, Any] = {
         "transition": "t",
         "subject": {},
         "reasons": [],

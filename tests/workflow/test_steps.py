@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from evalwright_plugins.workflow.findings.book import Book
 from evalwright_plugins.workflow.record import State, Status
 
 APPROVE, REJECT = says("approve"), says("reject")
-GOOD = {"worker_builder": f"printf 'fixed\\ndocumented\\n' >> made.txt && {COMMIT}"}
+GOOD: Mapping[str, Any] = {"worker_builder": f"printf 'fixed\\ndocumented\\n' >> made.txt && {COMMIT}"}
 
 
 def kind(state: State) -> str | None:
@@ -72,7 +74,7 @@ def adopts(commit: str) -> Any:
 
 
 def test_review_cap_counts_all_runs_of_a_work(toy: Toy) -> None:
-    budgets = {"review_rounds_per_work": 1}
+    budgets: Any = {"review_rounds_per_work": 1}
     assert kind(toy.start(budgets=budgets, **GOOD)) == "final-decision"
 
     state = toy.start(budgets=budgets, **GOOD)
@@ -151,8 +153,6 @@ def test_successes_are_free_but_not_without_end(toy: Toy) -> None:
 def test_budget_of_the_run_stops_it_and_can_be_extended(
     toy: Toy, budget: dict[str, float], usage: dict[str, float], words: str
 ) -> None:
-    import json
-
     said = json.dumps({"usage": usage})
     builder = f"{GOOD['worker_builder']} && echo '{said}' > \"$EVALWRIGHT_OUTPUT_FILE\""
     state = toy.start(budgets=budget, worker_builder=builder)
@@ -312,7 +312,7 @@ def test_needs_are_looked_at(toy: Toy) -> None:
 
 def test_verification_is_used_again_only_while_its_log_is_there(toy: Toy) -> None:
     mark = toy.path.parent / "count"
-    lines = {"worker_verifier": f"echo x >> {mark}", "worker_builder": "true", "worker_reviewer": "true"}
+    lines: dict[str, Any] = {"worker_verifier": f"echo x >> {mark}", "worker_builder": "true", "worker_reviewer": "true"}
     toy.start(**lines)
     toy.start(**lines)
     assert mark.read_text().count("x") == 1
@@ -331,8 +331,6 @@ def test_review_is_told_what_was_reviewed_and_what_people_said(toy: Toy) -> None
         worker_reviewer=f"cp $EVALWRIGHT_INPUT_FILE {keep}.$EVALWRIGHT_ATTEMPT\n{REVIEW}",
         worker_fixer=f"cp $EVALWRIGHT_INPUT_FILE {keep}.fix.$EVALWRIGHT_ATTEMPT; {FIX}",
     )
-    import json
-
     second = json.loads(keep.with_name("seen.2").read_text())
     fix = json.loads(keep.with_name("seen.fix.2").read_text())
     assert second["last_reviewed"]["range"].startswith(second["last_reviewed"]["candidate"])

@@ -19,8 +19,13 @@ from evalwright_plugins.workflow.record import Request, State
 from evalwright_plugins.workflow.sites.repository import executor
 from evalwright_plugins.workflow.workspace import Repository
 
-GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
-GIT |= {f"GIT_{who}_{what}": "toy" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+GIT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "HOME": "/nonexistent",
+    "PATH": os.environ["PATH"],
+    **{f"GIT_{who}_{what}": "toy" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+}
 COMMIT = "git add -A && git commit -qm change"
 BUILD = f"echo built >> made.txt && {COMMIT}"
 VERIFY = "grep -q fixed made.txt"

@@ -6,7 +6,7 @@ import contextlib
 import getpass
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,11 @@ WAITS, FAILED, INFRASTRUCTURE = 10, 20, 30
 
 
 @contextlib.contextmanager
-def opened(options: Any) -> Generator[Runs]:
+def opened(options: Any, warn: Callable[[str, str], None] | None = None) -> Generator[Runs]:
     """Give the runs of the repository that ``--repo`` names. Raises ``UsageError`` for none."""
     with Supervisor() as supervisor:
-        yield Runs(Repository.find(Path(options.repo or "."), executor(supervisor)))
+        repository = Repository.find(Path(options.repo or "."), executor(supervisor))
+        yield Runs(repository, (lambda text: warn("W_NOTIFY_FAILED", text)) if warn else lambda _text: None)
 
 
 def who(options: Any) -> str:

@@ -32,11 +32,10 @@ ANSWERS: Mapping[str, str] = {
 
 def start(options: Any, warn: Warn) -> VerbAnswer:
     """Start a run of what ``--config`` says."""
-    del warn
     if not options.config:
         raise UsageError("work start needs --config FILE", hint="see: docs/how-to/run-a-workflow.md", key="config")
     plan = load_plan(Path(options.config))
-    with opened(options) as runs:
+    with opened(options, warn) as runs:
         stop = _listening()
         run, state = runs.start(plan, options.run_id or options.target, prompt_of(options), lambda: stop.requested)
         return answer_of(run, state)
@@ -44,8 +43,7 @@ def start(options: Any, warn: Warn) -> VerbAnswer:
 
 def resume(options: Any, warn: Warn) -> VerbAnswer:
     """Drive a run on."""
-    del warn
-    with opened(options) as runs:
+    with opened(options, warn) as runs:
         run = runs.find(options.target)
         stop = _listening()
         return answer_of(run, runs.resume(run, prompt_of(options), lambda: stop.requested))

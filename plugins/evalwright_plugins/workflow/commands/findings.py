@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from evalwright.errors import UsageError
 from evalwright.interfaces import VerbAnswer
 from evalwright_plugins.workflow.commands.common import opened, who
 from evalwright_plugins.workflow.drive.runs import Run
-from evalwright_plugins.workflow.findings import Decision, Finding
+from evalwright_plugins.workflow.findings import Finding
 from evalwright_plugins.workflow.findings.book import Book
 
 __all__ = ["findings"]
@@ -66,5 +66,5 @@ def _adjudicated(options: Any, run: Run, book: Book) -> VerbAnswer:
         raise UsageError(f"{run.id} has no finding {fingerprint!r}", hint=f"see: evalwright work findings list {run.id}")
     if decision not in DECISIONS:
         raise UsageError(f"{decision!r} is no decision", hint=f"one of: {', '.join(DECISIONS)}", valid_values=list(DECISIONS))
-    book.adjudicate(fingerprint, cast("Decision", decision), by=who(options), reason=options.reason or "")
+    book.adjudicate(fingerprint, decision, by=who(options), reason=options.reason or "")
     return _listed(run, book)

@@ -11,6 +11,7 @@ from evalwright_plugins.workflow.drive.turn import Check, Turn
 from evalwright_plugins.workflow.evidence import failure_fingerprint
 from evalwright_plugins.workflow.findings import Finding
 from evalwright_plugins.workflow.model.workflow import Outcome
+from evalwright_plugins.workflow.workspace import CandidateUnfit
 
 __all__ = ["JUDGE", "SETTLE", "outcome_of"]
 
@@ -89,16 +90,17 @@ def clean(turn: Turn) -> Ask | None:
     """A candidate is a commit."""
     if _readonly(turn) or outcome_of(turn) != "succeeded":
         return None
-    dirty = turn.site.tree.dirty()
-    if not dirty:
-        return None
     step = turn.state.step
-    return Ask(
-        kind="boundary",
-        transition=f"resume-{step}",
-        reasons=(f"step {step} left changes that are not committed: {', '.join(dirty[:20])}",),
-        effect=f"step {step} is done again, on the work tree as it is",
-    )
+    try:
+        turn.site.tree.candidate()
+    except CandidateUnfit as error:
+        return Ask(
+            kind="boundary",
+            transition=f"resume-{step}",
+            reasons=(f"step {step} left no candidate: {error.message}", error.hint),
+            effect=f"step {step} is done again, on the work tree as it is",
+        )
+    return None
 
 
 def pin(turn: Turn) -> Ask | None:

@@ -47,7 +47,7 @@ def begin(turn: Turn, index: EvidenceIndex, canceled: Callable[[], bool]) -> Non
     if record:
         turn.journal.write("EVIDENCE_RECORDED", _reused(turn, step, attempt, record) | {"cacheKey": key})
         return
-    before = turn.site.tree.proof() if step.readonly else None
+    before = turn.site.proof() if step.readonly else None
     log = turn.files.log(step.id, attempt)
     result = turn.site.run(
         StepCall(
@@ -63,7 +63,7 @@ def begin(turn: Turn, index: EvidenceIndex, canceled: Callable[[], bool]) -> Non
     )
     if result.canceled:
         return
-    changed = before.difference(turn.site.tree.proof()) if before is not None else []
+    changed = before.difference(turn.site.proof()) if before else []
     evidence = _evidence(turn, step, attempt, result, changed) | ({"cacheKey": key} if key else {})
     turn.journal.write("EVIDENCE_RECORDED", evidence)
     if key and evidence["status"] == "passed":
@@ -106,8 +106,8 @@ def _input(turn: Turn, step: Step, attempt: int) -> Record:
     found: Record = {"work": state.work, "run": state.run, "step": step.id, "attempt": attempt}
     if turn.workflow.reviews(step.id):
         found["anchor"] = account.history()
-        newest = next((one for one in reversed(state.reviewed) if turn.site.tree.is_ancestor(one, turn.site.tree.head())), None)
-        found |= {"last_reviewed": {"candidate": newest, "range": f"{newest}..{turn.site.tree.head()}"}} if newest else {}
+        newest = turn.site.tree.newest_reviewed(state.reviewed)
+        found |= {"last_reviewed": {"candidate": newest[0], "range": newest[1]}} if newest else {}
     elif not step.readonly:
         blocking, others, _ = split([Finding.from_json(record) for record in state.findings], account.dismissed)
         found |= {"findings": [finding.as_json() for finding in (*blocking, *others)]} if state.findings else {}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from evalwright_plugins.workflow.drive.ask import Ask, End, Stop
 from evalwright_plugins.workflow.drive.facts import RunFacts
 from evalwright_plugins.workflow.drive.turn import Check, Turn
 from evalwright_plugins.workflow.findings import Finding, not_converging, split
+from evalwright_plugins.workflow.workspace import printable
 
 __all__ = ["BEFORE", "entry_of"]
 
@@ -230,12 +233,12 @@ BEFORE: tuple[Check, ...] = (
 )
 
 
-def _spent(turn: Turn) -> dict[str, object]:
+def _spent(turn: Turn) -> dict[str, Any]:
     """Return what must be granted before the step that led here could be done again."""
     state, source = turn.state, turn.state.came_from
     if state.cause == "outcome:succeeded" or not source:
         return {}
-    grants: dict[str, object] = {}
+    grants: dict[str, Any] = {}
     left = turn.rounds_left()
     if turn.workflow.reviews(source) and left is not None and left <= 0:
         grants["reviews"] = 1
@@ -249,6 +252,6 @@ def _review_reason(turn: Turn) -> str:
     return f"{turn.state.work} has had {rounds} review round{'s' * (rounds != 1)} (review_rounds_per_work is {cap})"
 
 
-def _some(paths: object) -> str:
-    names = [str(path) for path in paths] if isinstance(paths, (list, tuple)) else []
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+def _some(paths: list[str]) -> str:
+    more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+    return ", ".join(map(printable, paths[:5])) + more

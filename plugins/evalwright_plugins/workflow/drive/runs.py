@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -25,10 +24,10 @@ from evalwright_plugins.workflow.sites import RunFiles
 from evalwright_plugins.workflow.sites.plugins import Plugins
 from evalwright_plugins.workflow.sites.repository import RepositorySite, digests_below, executor
 from evalwright_plugins.workflow.workspace import Repository, hold
+from evalwright_plugins.workflow.workspace.places import checked_id
 
 __all__ = ["Run", "Runs"]
 
-RUN_ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.)){0,99}", re.ASCII)
 GRACE_SECONDS = 2.0
 
 
@@ -59,10 +58,11 @@ class Run:
 
 
 class Runs:
-    """The runs that lie in a repository's git directory."""
+    """The runs that lie in a repository's git directory. ``warn`` is told what went wrong without harm."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, warn: Callable[[str], None] = lambda _text: None) -> None:
         self.repository = repository
+        self._warn = warn
         self.path = repository.state / "runs"
 
     def __iter__(self) -> Iterator[Run]:
@@ -76,8 +76,8 @@ class Runs:
     def find(self, name: str | None) -> Run:
         """Return a run by id, or the only one that has not ended. Raises ``RunNotFound`` naming those that there are."""
         if name is not None:
-            run = Run(RunFiles(self.path / name))
-            if RUN_ID.fullmatch(name) and run.files.ledger.is_file():
+            run = Run(RunFiles(self.path / checked_id(name)))
+            if run.files.ledger.is_file():
                 return run
             known = ", ".join(one.id for one in self) or "none yet"
             raise RunNotFound(f"there is no run {name}", hint=f"there are: {known}")
@@ -134,10 +134,8 @@ class Runs:
 
     def _made(self, plan: Plan, run_id: str | None) -> Run:
         """Make the directory of a new run; its id is the next free one of the work unless one is given."""
-        if run_id is not None and not RUN_ID.fullmatch(run_id):
-            raise RunConflict(f"{run_id!r} cannot be the id of a run", hint="use letters, digits, dots, dashes, underscores")
         for number in itertools.count(1):
-            name = run_id or f"{plan.config.work}-{number}"
+            name = checked_id(run_id or f"{plan.config.work}-{number}")
             run = Run(RunFiles(self.path / name))
             run.files.path.mkdir(parents=True, exist_ok=True)
             if not run.files.ledger.is_file() and not self.repository.has_branch(name):
@@ -199,7 +197,11 @@ class Runs:
             gate = prompt if plan.config.on_gate == "ask" else gate_of(turn, executor(supervisor))
             index = EvidenceIndex(self.repository.state / "evidence")
             drive = Drive(turn=turn, index=index, gate=gate, canceled=canceled, notify=tell, pause=time.sleep)
-            state = drive.run()
+            try:
+                state = drive.run()
+            finally:
+                for problem in hook.close() if hook else ():
+                    self._warn(problem)
             if state.status.terminal:
                 self.repository.release(run.id)
             return state

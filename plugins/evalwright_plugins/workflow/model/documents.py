@@ -6,7 +6,7 @@ import json
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from evalwright.canonical import is_array, is_object
 from evalwright.errors import SuiteError
@@ -57,11 +57,12 @@ def _yaml(text: str) -> Any:
     try:
         for event in yaml.parse(text):
             if isinstance(event, AliasEvent):
-                raise _Invalid("an alias; write the value out", event.start_mark.line + 1)
+                raise _Invalid("an alias; write the value out", cast("Any", event).start_mark.line + 1)
         return yaml.load(text)
     except MarkedYAMLError as error:
-        mark: Any = error.problem_mark or error.context_mark
-        problem = " ".join(str(error.problem or error.context).split())
+        marked: Any = error
+        mark = marked.problem_mark or marked.context_mark
+        problem = " ".join(str(marked.problem or marked.context).split())
         raise _Invalid(problem, mark.line + 1 if mark else None) from error
     except RecursionError as error:
         raise _Invalid("nested too deeply", None) from error
@@ -96,7 +97,7 @@ READERS: Mapping[str, Callable[[str], Any]] = {".toml": _toml, ".json": _json}
 def _odd(value: Any, place: str) -> str | None:
     """Return the place of the first value that JSON cannot hold."""
     if is_object(value):
-        for key, item in value.items():
+        for key, item in cast("Mapping[Any, Any]", value).items():
             if not isinstance(key, str):
                 return f"{place}.{key!r}".strip(".")
             odd = _odd(item, f"{place}.{key}".strip("."))

@@ -110,7 +110,7 @@ def load_workflow(path: Path) -> Workflow:
 
 def preset(name: str) -> dict[str, Any]:
     """Return the document of a workflow that comes with Evalwright."""
-    with resources.as_file(resources.files(__package__) / "presets" / f"{name}.yaml") as path:
+    with resources.as_file(resources.files("evalwright_plugins.workflow.model") / "presets" / f"{name}.yaml") as path:
         return read_document(path)
 
 

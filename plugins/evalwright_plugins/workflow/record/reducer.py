@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from evalwright.canonical import is_object
 from evalwright.errors import LedgerDamaged
 from evalwright_plugins.workflow.evidence import same_failure
 from evalwright_plugins.workflow.findings import Finding
@@ -53,7 +54,7 @@ def refusal(state: State, type: str, data: Record) -> str | None:
 def advance(state: State, event: Record) -> None:
     """Apply an event. Raises ``LedgerDamaged`` for one that the rules do not allow; the state is then as it was."""
     name, data = str(event["type"]), event["data"]
-    reason = refusal(state, name, data) if isinstance(data, Mapping) else f"{name} has no data"
+    reason = refusal(state, name, data) if is_object(data) else f"{name} has no data"
     if reason:
         raise LedgerDamaged(
             f"event {event['seq']}: {reason}",
@@ -150,7 +151,8 @@ def _step_finished(state: State, data: Record, _event: Record) -> None:
     outcome = state.outcome
     assert outcome
     outcome.finished = data
-    for kind, amount in (data.get("spent") or {}).items():
+    spent: Mapping[str, float] = data.get("spent") or {}
+    for kind, amount in spent.items():
         state.spent[kind] = state.spent.get(kind, 0.0) + (amount or 0.0)
     if data["status"] == "succeeded":
         state.failures.pop(outcome.step, None)

@@ -19,7 +19,7 @@ from evalwright_plugins.workflow.model.config import WorkConfig
 from evalwright_plugins.workflow.sites.plugins import Plugins
 from evalwright_plugins.workflow.sites.site import RunFiles, StepCall, StepResult
 from evalwright_plugins.workflow.sites.worker import StepContext, carry_out
-from evalwright_plugins.workflow.workspace import Repository, Workspace
+from evalwright_plugins.workflow.workspace import Proof, Repository, Workspace
 from evalwright_plugins.workflow.workspace.mounts import mounts_of
 
 __all__ = ["RepositorySite", "adopted", "digests_below"]
@@ -46,6 +46,10 @@ class RepositorySite:
         if self._workspace is None:
             self._workspace = self.repository.bind(self._files.path.name, self._base)
         return self._workspace
+
+    def proof(self) -> Proof:
+        """Return the proof of the worktree; the branches of other runs may move."""
+        return self.tree.proof(beside=self.repository.worktrees())
 
     def bind(self) -> Mapping[str, Any]:
         """Make the worktree, and end what a dead driver's workers have left."""

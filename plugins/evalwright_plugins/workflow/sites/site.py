@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 from evalwright.model import Usage
 from evalwright_plugins.workflow.model.workflow import Step
+from evalwright_plugins.workflow.workspace import Proof, Workspace
 
-__all__ = ["RunFiles", "Site", "StepCall", "StepResult", "Tree"]
+__all__ = ["RunFiles", "Site", "StepCall", "StepResult"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,44 +85,16 @@ class StepResult:
     usage: Usage | None = None
 
 
-class Tree(Protocol):
-    """What the drive asks of git."""
-
-    def head(self) -> str:
-        """Return the commit that is checked out."""
-        ...
-
-    def dirty(self) -> Sequence[str]:
-        """Return paths that differ from it, new ones included."""
-        ...
-
-    def tree(self, commit: str) -> str:
-        """Return a commit's tree."""
-        ...
-
-    def is_ancestor(self, older: str, newer: str) -> bool:
-        """Tell whether a commit leads to another."""
-        ...
-
-    def out_of_scope(self, base: str, prefixes: Sequence[str]) -> Sequence[str]:
-        """Return changed paths outside all prefixes."""
-        ...
-
-    def diff_digest(self, base: str) -> str:
-        """Return the digest of everything that differs from a commit."""
-        ...
-
-    def proof(self) -> Any:
-        """Return what a read-only step must leave as it is."""
-        ...
-
-
 class Site(Protocol):
     """Where steps happen."""
 
     @property
-    def tree(self) -> Tree:
+    def tree(self) -> Workspace:
         """Return the work tree."""
+        ...
+
+    def proof(self) -> Proof:
+        """Return what a read-only step must leave as it is."""
         ...
 
     def bind(self) -> Mapping[str, Any]:
