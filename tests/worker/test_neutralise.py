@@ -8,6 +8,7 @@ import pytest
 
 from evalwright.store import DirectoryStore
 from evalwright.worker.hidden import neutralise
+from evalwright.worker.precedence import found_before
 
 SETTINGS = "[tool.pytest.ini_options]\nxfail_strict = true\n"
 
@@ -64,6 +65,7 @@ def test_work_of_the_agent_stays(tmp_path: Path, name: str) -> None:
 IN_THE_WAY = {
     "tests/helper.py": ["tests/helper/__init__.py", "tests/helper/__init__.abi3.so", "tests/helper.so"],
     "tests/pkg/__init__.py": ["tests/pkg/__init__.cpython-311-x86_64-linux-gnu.so"],
+    "a/tests/unit/helper.py": ["a/tests.py", "a/tests.abi3.so"],
     "tests/want.js": ["tests/want"],
     "tests/want.json": ["tests/want", "tests/want.js"],
     "tests/want.node": ["tests/want.json"],
@@ -87,6 +89,16 @@ def test_what_an_import_would_find_later_stays(tmp_path: Path) -> None:
     later = {"tests/want/index.js": "agent's", "tests/want.node": "agent's", "tests/want_more.py": "agent's"}
 
     assert neutralised(tmp_path, {"tests/want.json": "x"}, dict(later)) == {"tests/want.json": "x"} | later
+
+
+@pytest.mark.parametrize("name", ["index.js", "tests.py", "want.txt"])
+def test_nothing_beside_the_workspace_and_nothing_unrelated_is_found(tmp_path: Path, name: str) -> None:
+    workspace = tmp_path / "tests"
+    workspace.mkdir()
+    for place in (tmp_path / "tests.js", tmp_path / "tests.py", workspace / name, workspace / "want"):
+        place.write_text("x")
+
+    assert list(found_before(workspace / name, workspace)) == []
 
 
 def test_module_that_the_fixture_has_is_the_agents_to_change(tmp_path: Path) -> None:

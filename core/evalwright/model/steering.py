@@ -6,7 +6,16 @@ import re
 import sys
 from itertools import pairwise
 
-__all__ = ["MIXED_FILES", "is_program", "is_test", "module_name", "shadows_standard", "starts_early", "steers"]
+__all__ = [
+    "MIXED_FILES",
+    "TEST_DIRECTORIES",
+    "is_program",
+    "is_test",
+    "module_name",
+    "shadows_standard",
+    "starts_early",
+    "steers",
+]
 
 MIXED_FILES = frozenset(["setup.cfg", "tox.ini", "pyproject.toml", "package.json"])
 """Files that hold settings of test runners among other things."""
@@ -42,6 +51,8 @@ STARTUP_MODULES = frozenset(
 """Modules that Python has imported before a test runner looks at a test: of that name only an intruder is ever found."""
 
 TEST_DIRECTORIES = frozenset({"__tests__", "spec", "test", "tests"})
+"""Directories of tests: what lies below them is one."""
+
 TEST_NAME = re.compile(
     r"test_.+\.py|.+_test\.(py|go|rb|exs?)|tests?\.py|.+[.-](test|spec)\.[cm]?[jt]sx?|.+Tests?\.(java|kt|cs|php)"
 )

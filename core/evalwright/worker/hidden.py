@@ -56,7 +56,7 @@ def _clear_the_way(meant: Sequence[Entry], kept: Set[str], workspace: Path) -> N
     """Remove what would be imported in place of a file that was meant, unless it is one of those that are kept."""
     for entry in meant:
         place = workspace / os.fsdecode(entry.raw_path)
-        for path in list(found_before(place)) if entry.kind != "directory" else ():
+        for path in list(found_before(place, workspace)) if entry.kind != "directory" else ():
             if path.relative_to(workspace).as_posix() not in kept:
                 _remove(path)
 
