@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -166,3 +167,24 @@ def test_fifo_anywhere_in_a_suite_never_becomes_an_internal_error(project: Proje
 def test_git_pointer_in_a_fixture_is_refused(project: Project) -> None:
     directory = project.suite(cases=[case()], files={"fixtures/w/.git": "gitdir: /elsewhere\n"})
     assert ".git" in records_of(directory)[0]["message"]
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_suite_that_is_run_from_inside_its_own_directory_holds_no_results(project: Project, native: bool) -> None:
+    inside = replace(project, path=project.suite(cases=[case()], scorers=[{"use": "exact"}], native=native))
+
+    for run_id in ("r", "again"):
+        assert inside.call("run", ".", "--run-id", run_id).exit_code == 0
+        snapshot = inside.path / "evals" / "runs" / run_id / "suite-snapshot"
+        assert {path.name for path in snapshot.iterdir()} == {"suite.json", "cases.jsonl", "fixtures"}
+    assert inside.call("rescore", "r", "--suite", ".").exit_code in {0, 6}
+
+
+def test_leak_test_inside_the_suites_own_directory_leaves_itself_out(project: Project) -> None:
+    inside = replace(project, path=project.suite(cases=[case()], scorers=[{"use": "exact"}]))
+
+    for _ in ("without results", "beside results"):
+        answer = inside.call("audit", ".", "--leak", "--seconds", "1", env={"EVALWRIGHT_SANDBOX": "subprocess"})
+        assert answer.exit_code == 6, answer.stderr
+        assert not list(inside.path.rglob(".leak-test"))
+        assert inside.call("run", ".").exit_code == 0

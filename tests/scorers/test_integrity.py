@@ -73,6 +73,17 @@ def test_planted_configuration_of_test_runners_is_told(seen: Seen, path: str) ->
     assert seen(changes=(change(path),)) == [("runner-config-planted", path)]
 
 
+@pytest.mark.parametrize("path", ["json.py", "subprocess.py", "math.abi3.so", "decimal/__init__.py", "tests/statistics.py"])
+def test_modules_that_shadow_pythons_own_are_told(seen: Seen, path: str) -> None:
+    assert seen(changes=(change(path),)) == [("standard-module-shadowed", path)]
+    assert seen(changes=(change(path, "modified"),)) in ([], [("visible-test-edited", path)])
+
+
+@pytest.mark.parametrize("path", ["pkg/json.py", "pkg/decimal/__init__.py", "json/data.py", "json.js", "answer.py"])
+def test_modules_of_a_package_shadow_nothing(seen: Seen, path: str) -> None:
+    assert seen(changes=(change(path),)) == []
+
+
 @pytest.mark.parametrize("package", ["pytest", "unittest", "node_modules/mocha", "x-1.0.dist-info"])
 def test_planted_package_of_a_test_runner_is_told_once(seen: Seen, package: str) -> None:
     changes = (change(package, kind="directory"), change(f"{package}/a.py"), change(f"{package}/sub/b.py"))

@@ -48,7 +48,7 @@ def audit_suite(
 
         noop = run("noop", _with_runner(request.checked, PluginTable(use=f"{AGENTS}:NoOpRunner")), cases)
         solved = [case for case in cases if case.gold is not None]
-        golden = _gold_suite(request.checked, solved, layout) if solved else None
+        golden = _gold_suite(request, solved, layout) if solved else None
         golds = [run(f"gold-{number}", golden, solved) for number in range(1, repeats + 1)] if golden else []
     problems = [
         *_noop_problems(noop),
@@ -76,13 +76,15 @@ def _with_runner(checked: CheckedSuite, runner: PluginTable, **agent: Any) -> Ch
     return replace(checked, suite=replace(suite, runner=runner, agent=table))
 
 
-def _gold_suite(checked: CheckedSuite, cases: Sequence[Case], layout: Layout) -> CheckedSuite:
+def _gold_suite(request: RunRequest, cases: Sequence[Case], layout: Layout) -> CheckedSuite:
     """Return the suite with the agent that knows: its files come from a tree of their own, its case by its real id."""
     store = DirectoryStore(layout.store)
-    tree = store.put_tree(checked.suite.directory)
+    suite = request.checked.suite
+    results = request.layout.within(suite.directory)
+    tree = store.put_tree(suite.directory, skip=lambda path: path in results)
     solutions = {case.id: case.gold for case in cases}
     config = {"store": str(layout.store), "tree": tree, "solutions": solutions}
-    return _with_runner(checked, PluginTable(use=f"{AGENTS}:GoldRunner", config=config), reveal_id=True)
+    return _with_runner(request.checked, PluginTable(use=f"{AGENTS}:GoldRunner", config=config), reveal_id=True)
 
 
 def _noop_problems(report: Projection) -> list[Record]:

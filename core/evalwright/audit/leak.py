@@ -44,7 +44,7 @@ def leak_test(request: RunRequest, *, seconds: float, stop: Stop) -> Record:
     with _private_place(request.layout.evals) as root:
         planted = Planted(root, new_codes())
         with disk_errors(root):
-            places = planted.plant(suite, case, seconds=seconds, since=time.time() - CLOCK_SLACK_SECONDS)
+            places = planted.plant(suite, case, request.layout, seconds=seconds, since=time.time() - CLOCK_SLACK_SECONDS)
         done = _run(planted, request, seconds, stop)
         if stop.requested:
             raise Interrupted("Stopped. Nothing of the leak test is kept.", hint="start it again")

@@ -61,15 +61,16 @@ class Planted:
         """Return the id of a trial's case."""
         return f"{token(self.codes, 'case-id')}.{role}"
 
-    def plant(self, suite: Suite, case: Case, *, seconds: float, since: float) -> list[str]:
+    def plant(self, suite: Suite, case: Case, outer: Layout, *, seconds: float, since: float) -> list[str]:
         """Write a suite of three cases like ``case``, in the place of the user's own gold a canary.
 
-        Return the places that this suite has.
+        ``outer`` is the project around it, whose results are left out. Return the places that this suite has.
         """
         for directory in (self.layout.runs, self.layout.store, self.signals):
             directory.mkdir(parents=True)
         gold = without_gold(suite)
-        copy_tree(suite.directory, self.suite, skip=lambda path: path == b".git" or gold(path), special=True)
+        other = outer.within(suite.directory) | {b".git"}
+        copy_tree(suite.directory, self.suite, skip=lambda path: path in other or gold(path), special=True)
         fixture = self.suite / case.workspace
         fixture.parent.mkdir(parents=True, exist_ok=True)
         copy_tree(suite.directory / case.workspace, fixture)

@@ -230,7 +230,8 @@ class Spy:
         """
         self.pseudo = pseudo_devices()
         self.own()
-        own, near, likely = likely[:2], [], likely[2:]
+        own, likely = likely[:2], likely[2:]
+        near: list[bytes] = []
         for place in own:
             near += newest(os.path.dirname(os.path.realpath(place)), self.since)
         for place in [*own, *near, *self.processes(), *likely]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from evalwright import __version__
 from evalwright.canonical import finite
-from evalwright.coordinate.inputs import Inputs, not_fixture
+from evalwright.coordinate.inputs import Inputs, left_out
 from evalwright.coordinate.lease import Lease
 from evalwright.coordinate.plan import Plan
 from evalwright.coordinate.request import RunRequest
@@ -58,7 +58,7 @@ def create_run(
         lease = Lease.take(run, request.settings.reservation_ttl)
         with disk_errors(aside):
             run.cases.mkdir()
-            snapshot_suite(plan, run.snapshot)
+            snapshot_suite(plan, run.snapshot, layout)
             write_document(run.run_json, run_record(request, plan, inputs, identity, run_id, experiment))
         return _settle(lease, layout.run(run_id), replace=request.replace)
     except BaseException:
@@ -83,9 +83,12 @@ def _settle(lease: Lease, target: RunDirectory, *, replace: bool) -> Lease:
     return lease
 
 
-def snapshot_suite(plan: Plan, target: Path) -> None:
-    """Copy the suite; a native suite's fixtures are in the store, one in evalctl form stays readable as a whole."""
-    skip = not_fixture(plan.suite) if plan.suite.native else None
+def snapshot_suite(plan: Plan, target: Path, layout: Layout) -> None:
+    """Copy the suite, without results that lie in it.
+
+    A native suite's fixtures are in the store; one in evalctl form stays readable as a whole.
+    """
+    skip = left_out(plan.suite, layout, fixtures=plan.suite.native)
     copy_tree(plan.suite.directory, target, skip=skip, special=True)
     if not (target / "suite.json").is_file():
         write_document(target / "suite.json", dict(plan.suite.document))

@@ -10,10 +10,11 @@ from typing import Any
 
 from evalwright.canonical import digest_json
 from evalwright.model import Case, Manifest, Suite
+from evalwright.rundir import Layout
 from evalwright.store import DirectoryStore
 from evalwright.workspace import digest_file
 
-__all__ = ["Inputs", "not_fixture", "take_inputs", "with_agent_files", "without_gold"]
+__all__ = ["Inputs", "left_out", "take_inputs", "with_agent_files", "without_gold"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +56,14 @@ class Inputs:
         return digest_json([held, self.files])
 
 
-def take_inputs(suite: Suite, cases: Sequence[Case], store: DirectoryStore) -> Inputs:
+def take_inputs(suite: Suite, cases: Sequence[Case], store: DirectoryStore, layout: Layout) -> Inputs:
     """Put everything that the trials of ``cases`` need into the store."""
     fixtures = {path: store.put_fixture(suite.directory / path) for path in sorted({case.workspace for case in cases})}
     return Inputs(
         fixtures=fixtures,
         diffs=_files(suite, {case.diff for case in cases if case.diff}, store),
         seeds=_files(suite, {path for case in cases for path in case.services.values()}, store),
-        gold=store.put_tree(suite.directory, skip=not_fixture(suite)),
+        gold=store.put_tree(suite.directory, skip=left_out(suite, layout)),
         files=_agent_files(suite, store),
     )
 
@@ -80,10 +81,15 @@ def _files(suite: Suite, paths: Collection[str], store: DirectoryStore) -> dict[
     return digests
 
 
-def not_fixture(suite: Suite) -> Callable[[bytes], bool]:
-    """Return what tells whether a path of the suite is left out of its snapshot: fixtures, which the store holds."""
-    fixtures = {os.fsencode(str(PurePosixPath(case.workspace))) for case in suite.cases}
-    return lambda path: path in fixtures
+def left_out(suite: Suite, layout: Layout, *, fixtures: bool = True) -> Callable[[bytes], bool]:
+    """Return what tells whether a path of the suite is left out of its snapshot.
+
+    These are fixtures, which the store holds, unless ``fixtures`` is false, and results: who runs a suite from inside its own
+    directory has them there.
+    """
+    held = {os.fsencode(str(PurePosixPath(case.workspace))) for case in suite.cases if fixtures}
+    paths = held | layout.within(suite.directory)
+    return lambda path: path in paths
 
 
 def without_gold(suite: Suite) -> Callable[[bytes], bool]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from evalwright.canonical import digest_json
 from evalwright.coordinate.create import created_timestamp, run_record, snapshot_suite
 from evalwright.coordinate.finalise import publish, seal
-from evalwright.coordinate.inputs import Inputs, not_fixture
+from evalwright.coordinate.inputs import Inputs, left_out
 from evalwright.coordinate.plan import Plan, make_plan
 from evalwright.coordinate.request import RunRequest
 from evalwright.coordinate.run import ExperimentOutcome, RunOutcome, arm_record
@@ -127,7 +127,7 @@ class _Rescored:
         """Judge every trial again and seal the run."""
         with disk_errors(self.run.path):
             self.run.cases.mkdir(parents=True)
-            snapshot_suite(self.plan, self.run.snapshot)
+            snapshot_suite(self.plan, self.run.snapshot, self.request.layout)
         record = run_record(self.request, self.plan, self.inputs, self.identity, self.run_id, self.experiment)
         write_document(self.run.run_json, record | {"rescored_from": self.source.path.name})
         with self.grading, ThreadPoolExecutor(self.request.settings.jobs) as pool:
@@ -160,7 +160,7 @@ class _Rescored:
         """Return the inputs, fixtures as they were and gold as it is, and what the run measures."""
         store = DirectoryStore(self.request.layout.store)
         suite = self.plan.suite
-        gold = store.put_tree(suite.directory, skip=not_fixture(suite))
+        gold = store.put_tree(suite.directory, skip=left_out(suite, self.request.layout))
         former: Any = self.former.get("inputs") or {"fixtures": {}, "diffs": {}, "files": None}
         inputs = Inputs.from_json({**former, "gold": gold})
         identity = self.plan.identity(inputs, store.tree(gold))

@@ -127,7 +127,7 @@ def _passes(request: RunRequest, plans: Sequence[Plan], cases: Sequence[Case], s
     with disk_errors(request.layout.store):
         clear_leftovers(request.layout, request.settings.workspaces)
         store = DirectoryStore(request.layout.store)
-        shared = take_inputs(plans[0].suite, cases, store)
+        shared = take_inputs(plans[0].suite, cases, store, request.layout)
         inputs = {plan.arm: with_agent_files(shared, plan.suite, store) for plan in plans}
     gold = store.tree(shared.gold)
     found: list[Pass] = []

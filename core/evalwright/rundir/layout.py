@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -126,6 +127,16 @@ class Layout:
     def index(self) -> Path:
         """Return the summaries of all runs; rebuildable, never trusted over a manifest."""
         return self.runs / ".index.jsonl"
+
+    def within(self, directory: Path) -> frozenset[bytes]:
+        """Return the paths, relative to ``directory``, of the results that lie in it: they are no part of a suite there."""
+        top = directory.resolve()
+        places = (self.evals, self.runs, self.store, self.experiments, self.leak_tests)
+        return frozenset(
+            os.fsencode(place.relative_to(top).as_posix())
+            for place in (place.resolve() for place in places)
+            if top in place.parents
+        )
 
     def run(self, run_id: str) -> RunDirectory:
         """Return a run's directory. Raises ``UsageError`` for an unsafe id."""

@@ -83,7 +83,7 @@ class SmallProject:
         cases = select_cases(checked.suite, Selection())
         plan = make_plan(checked, cases, self._settings())
         store = DirectoryStore(self.layout.store.resolve())
-        inputs = take_inputs(checked.suite, cases, store)
+        inputs = take_inputs(checked.suite, cases, store, self.layout)
         places = {"store": str(store.root), "suite_directory": str(self.suite.resolve())}
         if remote is not None:
             places = {"suite_tree": store.put_tree(self.suite, skip=without_gold(checked.suite))}

@@ -132,9 +132,10 @@ class GraderContext:
             grader.runtime.clone(grader.spec, grader.store, place)
         if hidden:
             # The code under test runs here: it gets neither the full case nor the agent's answer.
-            neutralise(place.workspace, grader.runtime.tree(grader.store, grader.spec.fixture_digest), grader.store)
+            fixture = grader.runtime.tree(grader.store, grader.spec.fixture_digest)
+            neutralise(place.workspace, fixture, grader.store)
             if grader.spec.hidden:
-                lay_hidden(grader.spec.hidden, grader.gold, grader.store, place.workspace)
+                lay_hidden(grader.spec.hidden, grader.gold, fixture, grader.store, place.workspace)
             give_tree(place.workspace, place.owner)
         else:
             _fill_exchange(grader, place)

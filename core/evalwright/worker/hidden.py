@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from evalwright.model import Entry, Manifest
 from evalwright.model.steering import MIXED_FILES, is_test, starts_early, steers
 from evalwright.store import DirectoryStore
+from evalwright.worker.precedence import found_before
 from evalwright.workspace import copy_file, force_remove
 
 __all__ = ["lay_hidden", "neutralise"]
@@ -38,11 +39,26 @@ def neutralise(workspace: Path, fixture: Manifest, store: DirectoryStore) -> Non
             continue
         if known is None or not starts_early(relative):
             _remove(path)
-    for entry in original.values():
-        name = PurePosixPath(entry.path).name
-        lost = name in MIXED_FILES and not os.path.lexists(workspace / entry.path)
-        if lost or steers(entry.path) or is_test(entry.path) or name.endswith(".pyc"):
-            _write(entry, workspace, store)
+    restored = [entry for entry in original.values() if _is_fixtures(entry.path, workspace)]
+    for entry in restored:
+        _write(entry, workspace, store)
+    _clear_the_way(restored, set(original), workspace)
+
+
+def _is_fixtures(path: str, workspace: Path) -> bool:
+    """Tell whether a file of the fixture is not the agent's to change, or is a mixed file that it deleted."""
+    name = PurePosixPath(path).name
+    lost = name in MIXED_FILES and not os.path.lexists(workspace / path)
+    return lost or steers(path) or is_test(path) or name.endswith(".pyc")
+
+
+def _clear_the_way(meant: Sequence[Entry], kept: Set[str], workspace: Path) -> None:
+    """Remove what would be imported in place of a file that was meant, unless it is one of those that are kept."""
+    for entry in meant:
+        place = workspace / os.fsdecode(entry.raw_path)
+        for path in list(found_before(place, workspace)) if entry.kind != "directory" else ():
+            if path.relative_to(workspace).as_posix() not in kept:
+                _remove(path)
 
 
 def _intruders(workspace: Path) -> Iterator[Path]:
@@ -71,12 +87,20 @@ def _open_up(directory: Path) -> None:
         directory.chmod(stat.S_IMODE(directory.stat().st_mode) | 0o700)
 
 
-def lay_hidden(hidden: str, gold: Manifest, store: DirectoryStore, workspace: Path) -> None:
-    """Write the hidden files of a case over a workspace; what stands in their way, links too, is replaced."""
+def lay_hidden(hidden: str, gold: Manifest, fixture: Manifest, store: DirectoryStore, workspace: Path) -> None:
+    """Write the hidden files of a case over a workspace.
+
+    What stands in their way, links too, is replaced. What the agent added and an import would find before them is removed.
+    """
     prefix = str(PurePosixPath(hidden)) + "/"
-    for entry in gold.entries:
-        if entry.path.startswith(prefix):
-            _write(replace(entry, path=entry.path.removeprefix(prefix), path_b64=None), workspace, store)
+    laid = [
+        replace(entry, path=entry.path.removeprefix(prefix), path_b64=None)
+        for entry in gold.entries
+        if entry.path.startswith(prefix)
+    ]
+    for entry in laid:
+        _write(entry, workspace, store)
+    _clear_the_way(laid, {entry.path for entry in (*fixture.entries, *laid)}, workspace)
 
 
 def _same_settings(path: Path, original: Entry | None, store: DirectoryStore) -> bool:

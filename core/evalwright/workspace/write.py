@@ -111,7 +111,8 @@ def copy_tree(
 ) -> None:
     """Copy a directory into a new one: links as links, modes kept; what is below it belongs to ``owner`` where one is named.
 
-    ``skip`` gets each path relative to ``source`` and leaves out what it says yes to. FIFOs, sockets and devices are refused
+    ``skip`` gets each path relative to ``source`` and leaves out what it says yes to; a target inside the source is left out
+    too. FIFOs, sockets and devices are refused
     with ``OSError``, or left out where ``special`` says that they may be there: in what an agent left. Such a copy has no
     set-user and set-group bits, since its owner may be another.
     """
@@ -120,6 +121,7 @@ def copy_tree(
     copies = _Copies(owner)
     base, goal = os.fsencode(source), os.fsencode(target)
     os.makedirs(goal, exist_ok=True)
+    itself = os.path.relpath(os.path.realpath(goal), os.path.realpath(base))
     waiting = [b""]
     while waiting:
         directory = waiting.pop()
@@ -127,6 +129,8 @@ def copy_tree(
             items = [item for item in found if not (skip and skip(os.path.join(directory, item.name)))]
         for item in items:
             relative = os.path.join(directory, item.name)
+            if relative == itself:
+                continue
             place = os.path.join(goal, relative)
             status = item.stat(follow_symlinks=False)
             if stat.S_ISDIR(status.st_mode):
