@@ -75,7 +75,7 @@ def test_killed_driver_is_resumed_to_the_same_end(toy: Toy, events: int) -> None
 
     state = toy.resume(answer=says("approve"))
 
-    assert (state.status, state.attempts["fix"], state.attempts["review"]) == (Status.SUCCEEDED, 2, 2)
+    assert (state.status, sum(state.attempts.values()) - state.interruptions) == (Status.SUCCEEDED, 8)
     assert toy.git("show", "run/W-1:made.txt") == "begun\nbuilt\nfixed\ndocumented"
     starts = Counter((toy.path.parent / "count").read_text().split())
     assert starts == {"build": 1, "verify": 3, "fix": 2, "review": 2}
