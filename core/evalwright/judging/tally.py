@@ -1,15 +1,16 @@
-"""What the questions of one scorer cost."""
+"""What the questions of a scorer, and of a whole trial, cost."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from dataclasses import fields
 from typing import Any
 
 from evalwright.interfaces import JudgeReply
 from evalwright.model import Usage
 
-__all__ = ["Tally"]
+__all__ = ["Tally", "spent_on"]
 
 
 class Tally:
@@ -52,6 +53,18 @@ class Tally:
                 "cost": _total([reply.cost for reply in fresh]),
                 "model": models[0] if len(models) == 1 else models or None,
             }
+
+    def costs(self) -> list[float | None]:
+        """Return what each fresh reply cost in US dollars, ``None`` where that is unknown."""
+        with self._lock:
+            return [reply.cost for reply in self._replies if not reply.cached]
+
+
+def spent_on(tallies: Collection[Tally]) -> dict[str, Any] | None:
+    """Return ``{cost, unknown}``: US dollars as far as they are known, and the number of replies of which they are not;
+    ``None`` when nobody was asked."""
+    costs = [cost for tally in tallies for cost in tally.costs()]
+    return {"cost": sum(cost for cost in costs if cost is not None), "unknown": costs.count(None)} if tallies else None
 
 
 def _usage(replies: list[JudgeReply]) -> dict[str, Any]:

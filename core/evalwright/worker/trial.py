@@ -14,7 +14,7 @@ from typing import Any
 
 from evalwright.errors import DiskFull, SandboxLost, TrialError
 from evalwright.interfaces import Beat, Store, give_tree
-from evalwright.judging import judge_secrets
+from evalwright.judging import Tally, judge_secrets, spent_on
 from evalwright.model import BUILTIN_SCORERS, Change, Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
 from evalwright.model.manifest import changes_between
 from evalwright.redaction import Redactor, credential_values
@@ -64,6 +64,7 @@ class Trial:
         self.after = Manifest()
         self.changes: tuple[Change, ...] = ()
         self.diff = b""
+        self.tallies: dict[str, Tally] = {}
 
     def run(self, bundle: Path | None) -> bytes:
         """Carry the trial out, write and seal its bundle, and return the result."""
@@ -263,6 +264,7 @@ class Trial:
             canceled=lambda: self.beat() == "cancel",
             keep=self.bundle.write_bytes,
             warn=lambda message: self.notes.warn("W_SANDBOX_LEFT", message),
+            tallies=self.tallies,
         )
         trial = ScoredTrial(
             case_id=spec.case_id,
@@ -327,6 +329,7 @@ class Trial:
             "error": self.notes.failure,
             "transient": status == "error" and self.notes.transient(records),
             "usage": result.usage.as_json() if result.usage else None,
+            "judging": spent_on(self.tallies.values()),
             "duration_ms": round(result.completed.duration * 1000),
             "spans_ms": self.spans,
         }

@@ -1,0 +1,90 @@
+"""What judges cost counts: against the limit of an experiment, in the ledger, on resume."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.judging.server import Exchange, JudgeServer, completion, reply
+from tests.judging.test_suites import cases, judged
+
+from evalwright.ledger import read_events
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
+
+DOLLAR = {"prompt_tokens": 1_000_000, "completion_tokens": 0}
+PRICE = {"input": 1.0, "output": 1.0}
+
+
+def dear(exchange: Exchange) -> None:
+    """Answer for one US dollar."""
+    reply(completion('{"score": 1}', usage=DOLLAR))(exchange)
+
+
+def told(project: Project, run: str) -> list[Any]:
+    """Return what the ledger says that judging cost, trial by trial."""
+    events = read_events(project.path / "evals/runs" / run / "ledger.jsonl")
+    return [event["data"]["judging"] for event in events if event["type"] == "TRIAL_FINISHED"]
+
+
+def test_judges_count_against_the_limit_of_an_experiment_and_on_resume(project: Project) -> None:
+    with JudgeServer([dear]) as server:
+        project.suite(cases=cases(4), **judged(server.url, price=PRICE))
+        first = project.call("run", "demo", "--run-id", "x", "--jobs", "1", "--max-cost", "1.5")
+        asked = len(server.requests)
+        again = project.call("run", "--resume", "x", "--jobs", "1")
+        unchanged = len(server.requests)
+        last = project.call("run", "--resume", "x", "--jobs", "1", "--max-cost", "100")
+
+    assert (first.exit_code, first.envelope["errors"][0]["spent_usd"]) == (4, 2.0)
+    assert (first.error_codes, again.error_codes, asked, unchanged) == (["E_COST_LIMIT"], ["E_COST_LIMIT"], 2, 2)
+    assert last.data["run"]["status_counts"]["pass"] == 4
+    assert told(project, "x") == [{"cost": 1.0, "unknown": 0}] * 4
+
+
+def test_judges_count_against_the_limit_from_the_first_of_several_runs(project: Project) -> None:
+    with JudgeServer([dear]) as server:
+        project.suite(cases=cases(2), **judged(server.url, price=PRICE))
+        answer = project.call("run", "demo", "--run-id", "x", "--repeats", "3", "--jobs", "4", "--max-cost", "2.5")
+        asked = len(server.requests)
+
+    assert answer.error_codes == ["E_COST_LIMIT"]
+    assert asked == 3
+
+
+def test_replies_from_the_cache_cost_nothing(project: Project) -> None:
+    with JudgeServer([dear]) as server:
+        project.suite(cases=cases(2), **judged(server.url, price=PRICE))
+        project.call("run", "demo", "--run-id", "one")
+        answer = project.call("run", "demo", "--run-id", "two", "--max-cost", "0.5")
+
+    assert answer.data["run"]["status_counts"]["pass"] == 2
+    assert told(project, "two") == [{"cost": 0, "unknown": 0}] * 2
+
+
+@pytest.mark.parametrize(("price", "unknown"), [(PRICE, 0), (None, 1)])
+def test_judge_that_tells_no_cost_is_said_to_be_uncounted(project: Project, price: Any, unknown: int) -> None:
+    agent = {"argv": ["sh", "-c", """printf '{"cost": 0.01}' > "$EVALWRIGHT_USAGE_FILE" """]}
+    with JudgeServer([dear]) as server:
+        project.suite(cases=cases(), runner=agent, **judged(server.url, price=price))
+        answer = project.call("run", "demo", "--run-id", "x", "--max-cost", "50")
+
+    assert told(project, "x") == [{"cost": 0 if unknown else 1.0, "unknown": unknown}]
+    assert ("W_USAGE_UNKNOWN" in answer.warning_codes) == bool(unknown)
+
+
+def test_run_without_judges_says_that_none_was_asked(project: Project) -> None:
+    project.suite(cases=[{**case, "expect": {"exit_code": 0}} for case in cases()])
+    project.call("run", "demo", "--run-id", "x")
+
+    assert told(project, "x") == [None]
+
+
+def test_rescored_run_says_what_judging_again_cost(project: Project) -> None:
+    with JudgeServer([dear]) as server:
+        project.suite(cases=cases(), **judged(server.url, price=PRICE, cache=False))
+        project.call("run", "demo", "--run-id", "x")
+        project.call("rescore", "x", "--run-id", "y")
+
+    assert told(project, "y") == [{"cost": 1.0, "unknown": 0}]
