@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.judging.server import Exchange, JudgeServer, completion, reply
-from tests.judging.test_suites import cases, judged
+from tests.judging.server import Act, Exchange, JudgeServer, completion, reply
+from tests.judging.test_suites import cases, judged, scores
 
 from evalwright.ledger import read_events
 
@@ -72,6 +73,74 @@ def test_judge_that_tells_no_cost_is_said_to_be_uncounted(project: Project, pric
 
     assert told(project, "x") == [{"cost": 0 if unknown else 1.0, "unknown": unknown}]
     assert ("W_USAGE_UNKNOWN" in answer.warning_codes) == bool(unknown)
+
+
+CHARGED: list[tuple[list[Act], str | None, float]] = [
+    ([reply(completion("garbage", usage=DOLLAR)), reply(completion('{"score": 1}', usage=DOLLAR))], None, 2.0),
+    ([reply(completion("garbage", usage=DOLLAR))], "judge_unreadable", 2.0),
+    ([reply(completion('{"score": 1', "length", usage=DOLLAR))], "judge_truncated", 2.0),
+    ([reply(completion("no", "content_filter", usage=DOLLAR))], "judge_refused", 1.0),
+    ([reply(completion("garbage", usage=DOLLAR)), reply({}, 404)], "judge_failed", 1.0),
+    ([reply({}, 503), reply(completion('{"score": 1}', usage=DOLLAR))], None, 1.0),
+    ([reply({}, 503)], "judge_unavailable", 0.0),
+]
+
+
+@pytest.mark.parametrize(("script", "kind", "cost"), CHARGED)
+def test_reply_that_cannot_be_used_is_paid_for_all_the_same(
+    project: Project, script: list[Act], kind: str | None, cost: float
+) -> None:
+    with JudgeServer(script) as server:
+        project.suite(cases=cases(), **judged(server.url, price=PRICE, reasks=1))
+        project.call("run", "demo", "--run-id", "x")
+
+    (record,) = scores(project, "x")
+    assert [finding.get("kind") for finding in record["findings"]] == ([kind] if kind else [])
+    assert record["judge"]["cost"] == cost
+    assert told(project, "x") == [{"cost": cost, "unknown": 0}]
+
+
+def of_two(project: Project, server: JudgeServer) -> None:
+    """Make a suite whose judge is a panel of two that must both answer."""
+    suite = judged(server.url, price=PRICE, reasks=0)
+    table = suite["judges"]["strict"]
+    suite["judges"] = {
+        "one": {**table, "model": "m1"},
+        "two": {**table, "model": "m2"},
+        "strict": {"use": "panel", "members": ["one", "two"], "quorum": 2, "reasks": 0, "retries": 0},
+    }
+    project.suite(cases=cases(), **suite)
+
+
+def test_panel_costs_what_its_members_do_and_cached_replies_of_them_nothing(project: Project) -> None:
+    asked: list[str] = []
+
+    def act(exchange: Exchange) -> None:
+        model = json.loads(exchange.body)["model"]
+        asked.append(model)
+        reply(completion("garbage" if asked.count(model) == 1 and model == "m2" else '{"score": 1}', usage=DOLLAR))(exchange)
+
+    with JudgeServer([act]) as server:
+        of_two(project, server)
+        project.call("run", "demo", "--run-id", "x")
+        project.call("run", "demo", "--run-id", "y")
+
+    assert sorted(asked) == ["m1", "m2", "m2"]
+    assert told(project, "x") == [{"cost": 2.0, "unknown": 0}]
+    assert told(project, "y") == [{"cost": 1.0, "unknown": 0}]
+
+
+def test_replayed_reply_costs_nothing_again(project: Project) -> None:
+    with JudgeServer([dear]) as server:
+        project.suite(cases=cases(), **judged(server.url, price=PRICE))
+        project.call("run", "demo", "--run-id", "x")
+    recorded = project.path / "evals/runs/x/cases/c0/scorers/judge.replies.jsonl"
+    suite = judged("http://127.0.0.1:1") | {"judges": {"strict": {"use": "replay", "files": ["r.jsonl"]}}}
+    project.suite("again", cases=cases(), files={"r.jsonl": recorded.read_bytes()}, **suite)
+    project.call("run", "again", "--run-id", "y")
+
+    assert scores(project, "y")[0]["score"] == 1
+    assert told(project, "y") == [{"cost": 0, "unknown": 0}]
 
 
 def test_run_without_judges_says_that_none_was_asked(project: Project) -> None:

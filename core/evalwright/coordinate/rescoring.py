@@ -280,8 +280,8 @@ class _StoredContext:
         judge: Judge[Any] = self.host.create(f"judges.{name}")
         try:
             reply = judge.ask(replace(request, repeat=self.repeat), self.deadline)
-        except JudgeError:
-            self.tally.failed()
+        except JudgeError as error:
+            self.tally.failed(error.cost)
             raise
         self.tally.answered(reply)
         return reply

@@ -82,8 +82,8 @@ class GraderContext:
         try:
             asked = replace(request, repeat=grader.spec.repeat)
             reply = unless(grader.canceled, lambda: judge.ask(asked, self.deadline))
-        except JudgeError:
-            tally.failed()
+        except JudgeError as error:
+            tally.failed(error.cost)
             raise
         tally.answered(reply)
         return reply
