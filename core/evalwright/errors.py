@@ -299,7 +299,7 @@ class JudgeUnreadable(JudgeError):
 
     code = "E_JUDGE_UNREADABLE"
     usual_kind = "judge_unreadable"
-    cost = None
+    cost: float | None = None
 
 
 class JudgeRefused(JudgeError):
@@ -307,7 +307,7 @@ class JudgeRefused(JudgeError):
 
     code = "E_JUDGE_REFUSED"
     usual_kind = "judge_refused"
-    cost = None
+    cost: float | None = None
 
 
 class StoreError(EvalwrightError):

@@ -150,7 +150,9 @@ def _key(value: Any) -> str:
 
 def _cost(outcomes: list[Outcome]) -> float | None:
     """Return what all members cost in US dollars, those that gave no verdict too; a cached reply costs nothing."""
-    return _total([outcome.cost for outcome in outcomes if isinstance(outcome, JudgeError) or not outcome.cached])
+    costs = [outcome.cost for outcome in outcomes if isinstance(outcome, JudgeError) or not outcome.cached]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None
 
 
 def _usage(replies: list[JudgeReply]) -> Usage:
