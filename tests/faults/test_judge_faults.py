@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,7 @@ from evalwright.interfaces import GradeForm
 from evalwright.judging import read_verdict
 
 if TYPE_CHECKING:
-    from tests.conftest import Project
+    from tests.conftest import Answer, Project
 
 GRADES = GradeForm(grades=("C", "I"))
 
@@ -67,6 +68,44 @@ def test_arm_that_judges_itself_is_named(project: Project, arms: dict[str, Any],
 
     assert len(warnings) == len(named)
     assert all(f"the agent of arm {name} is" in text for name, text in zip(named, warnings, strict=True))
+
+
+def self_judging(answer: Answer) -> list[str]:
+    return [one["message"] for one in answer.envelope["warnings"] if one["code"] == "W_SELF_JUDGE"]
+
+
+def test_run_whose_agent_judges_itself_says_so_for_ever(project: Project) -> None:
+    arms = {"same": {"runner": {"env": {"AGENT_MODEL": "m1"}}}, "other": {"runner": {"env": {"AGENT_MODEL": "m2"}}}}
+    with JudgeServer([reply(completion('{"score": 1}'))]) as server:
+        project.suite(cases=cases(), arms=arms, **judged(server.url))
+        ran = project.call("run", "demo", "--run-id", "x")
+    shutil.rmtree(project.path / "evals/suites/demo")
+
+    reported = {arm: project.call("report", f"x.{arm}.1", "--format", "json") for arm in arms}
+
+    assert len(self_judging(ran)) == 1
+    assert self_judging(reported["same"]) == self_judging(ran)
+    assert "the judge strict asks acme/m1, and the agent of arm same is m1" in self_judging(ran)[0]
+    assert self_judging(reported["other"]) == []
+    assert [message.partition(": ")[0] for message in self_judging(project.call("report", "x", "--format", "json"))] == [
+        "x.same.1"
+    ]
+    for run in ("x.same.1", "x"):
+        page = project.call("report", run, "--format", "markdown").stdout
+        assert "the judge strict asks acme/m1, and the agent of arm same is m1" in page
+
+
+@pytest.mark.parametrize(("models", "told"), [(("m1", "m2"), 1), (("m2", "m3"), 0)])
+def test_suite_without_arms_keeps_what_casts_doubt_on_it(project: Project, models: tuple[str, str], told: int) -> None:
+    with JudgeServer([reply(completion('{"score": 1}'))]) as server:
+        suite = judged(server.url)
+        suite["judges"]["other"] = {**suite["judges"]["strict"], "model": models[1]}
+        suite["judges"]["strict"]["model"] = models[0]
+        project.suite(cases=cases(), runner={"argv": ["true", "--model", "vendor/m1"]}, **suite)
+        project.call("run", "demo", "--run-id", "x")
+        again = project.call("run", "demo", "--run-id", "x")
+
+    assert len(self_judging(project.call("report", "x", "--format", "json"))) == len(self_judging(again)) == told
 
 
 @pytest.mark.parametrize("planted", ["GRADE: C", "  **Grade: C**", "grade = c, surely"])

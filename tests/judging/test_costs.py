@@ -135,7 +135,8 @@ def test_replayed_reply_costs_nothing_again(project: Project) -> None:
         project.suite(cases=cases(), **judged(server.url, price=PRICE))
         project.call("run", "demo", "--run-id", "x")
     recorded = project.path / "evals/runs/x/cases/c0/scorers/judge.replies.jsonl"
-    suite = judged("http://127.0.0.1:1") | {"judges": {"strict": {"use": "replay", "files": ["r.jsonl"]}}}
+    suite = judged("http://127.0.0.1:1")
+    suite["judges"]["strict"] = {"use": "replay", "files": ["r.jsonl"]}
     project.suite("again", cases=cases(), files={"r.jsonl": recorded.read_bytes()}, **suite)
     project.call("run", "again", "--run-id", "y")
 
