@@ -63,7 +63,7 @@ def test_wrong_judge_of_an_arm_is_refused_by_its_place(project: Project, judges:
 
     answer = project.call("validate", "demo")
 
-    assert answer.exit_code == 2
+    assert answer.error_codes == ["E_SCHEMA_VIOLATION"]
     assert place in json.dumps(answer.envelope["errors"])
 
 
