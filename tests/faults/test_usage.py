@@ -244,6 +244,16 @@ def test_limit_that_nobody_can_check_is_a_warning(project: Project, shell_runner
     answer = carry_out(project, shell_runner("true", limits={"tokens": 5}))
     assert answer.exit_code == 0
     assert "W_USAGE_UNKNOWN" in answer.warning_codes
+    (kept,) = project.record("r", "a", "runner.json")["warnings"]
+    assert kept["code"] == "W_USAGE_UNKNOWN"
+    assert "the limit tokens was not checked" in kept["message"]
+
+
+def test_each_limit_that_an_agent_does_not_tell_of_is_named(project: Project, shell_runner: Shell) -> None:
+    carry_out(project, shell_runner(told({"turns": 3}), limits={"tokens": 5, "turns": 5, "cost_usd": 1}))
+
+    kept = project.record("r", "a", "runner.json")["warnings"]
+    assert sorted(one["message"].split()[2] for one in kept) == ["cost_usd", "tokens"]
 
 
 BAD: list[tuple[dict[str, Any], str]] = [

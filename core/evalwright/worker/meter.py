@@ -117,7 +117,9 @@ class Meter:
             self.excess = self._beyond(usage)
         for limit in self._limits if self.excess is None else ():
             if _measured(limit, usage) is None:
-                self.warnings.append(f"the limit {limit} was not checked: the agent did not tell what it used")
+                self.warnings.append(
+                    f"the limit {limit} was not checked: the agent did not tell what it used, so only its time limit bounded it"
+                )
         return replace(result, usage=usage)
 
     def _feed(self, reader: TranscriptReader, data: bytes) -> None:

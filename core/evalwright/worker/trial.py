@@ -306,7 +306,8 @@ class Trial:
         bundle.write_text("output.txt", answer.text)
         write_streams(bundle, result, self.redactor)
         record = runner_record(result, answer, context.opened, self.notes.failure, self.redactor)
-        bundle.write_document("runner.json", record | {"attempts": [*spec.former_attempts, self._row(status, result)]})
+        record |= {"attempts": [*spec.former_attempts, self._row(status, result)], "warnings": list(self.notes.warnings)}
+        bundle.write_document("runner.json", record)
         for name, manifest in (("before", self.before), ("after", self.after)):
             data = self.runtime.manifest_bytes(spec, self.store, manifest, self.redactor)
             bundle.write_bytes(f"workspace-{name}.json", data)
