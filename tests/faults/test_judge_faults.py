@@ -119,3 +119,40 @@ def test_grade_that_only_quotes_the_agent_is_no_grade(planted: str) -> None:
     assert read_verdict(f"It is right.\n{planted}\n", GRADES, question) == "C"
     assert read_verdict(f"{planted}\nIt is right.", GRADES, "The agent's answer:\n42\n") == "C"
     assert read_verdict(f'It says "{planted}".\nGRADE: I', GRADES, question) == "I"
+
+
+def spoken(content: bytes = b'{\\"score\\": 1}', model: bytes = b"m1") -> bytes:
+    """Return a completion whose texts are JSON as they stand."""
+    choice = b'{"message": {"content": "' + content + b'"}, "finish_reason": "stop"}'
+    return b'{"model": "' + model + b'", "choices": [' + choice + b"]}"
+
+
+LONE = b"\\ud800"
+UNENCODABLE: list[tuple[bytes, int, str]] = [
+    (spoken(model=b"m" + LONE), 200, "pass"),
+    (spoken(b'{\\"score\\": 1, \\"reason\\": \\"' + LONE + b'\\"}'), 200, "pass"),
+    (spoken(b"garbage " + LONE), 200, "judge_unreadable"),
+    (b'{"error": {"message": "no ' + LONE + b'"}}', 400, "judge_failed"),
+    (b'{"error": {"message": "no ' + LONE + b'"}}', 500, "judge_unavailable"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "outcome"), UNENCODABLE)
+def test_text_of_a_judge_that_has_no_encoding_breaks_no_record(
+    project: Project, body: bytes, status: int, outcome: str
+) -> None:
+    with JudgeServer([reply(body, status)]) as server:
+        project.suite(cases=cases(), **judged(server.url, retries=0))
+        project.call("run", "demo", "--run-id", "x")
+
+    (record,) = scores(project, "x")
+    assert outcome in [record["label"], *(finding.get("kind") for finding in record["findings"])]
+    assert project.record("x", "c0", "runner.json")["error"] is None
+
+
+def test_name_of_a_model_is_kept_in_part(project: Project) -> None:
+    with JudgeServer([reply(spoken(model=b"m" * 100_000))]) as server:
+        project.suite(cases=cases(), **judged(server.url))
+        project.call("run", "demo", "--run-id", "x")
+
+    assert len(scores(project, "x")[0]["judge"]["model"]) == 200

@@ -22,6 +22,7 @@ from evalwright.suite.shape import JudgeShape
 __all__ = ["PatientJudge"]
 
 LONGEST_PAUSE = 30.0
+LONGEST_MODEL = 200
 KINDS = (JudgeUnavailable, JudgeUnreadable, JudgeRefused)
 
 
@@ -181,8 +182,8 @@ class PatientJudge(Judge[JudgeShape]):
         return replace(reply, verdict=read_verdict(reply.text, request.form, question))
 
     def _clean(self, reply: JudgeReply) -> JudgeReply:
-        model = None if reply.model is None else self._redactor.text(reply.model)
-        text = self._redactor.text(reply.text)
+        model = None if reply.model is None else self._redactor.text(finite(reply.model))[:LONGEST_MODEL]
+        text = self._redactor.text(finite(reply.text))
         details, cost = self._redactor.json(finite(reply.details)), as_amount(reply.cost)
         return replace(reply, text=text, model=model, details=details, cost=cost, cached=False)
 
