@@ -152,6 +152,8 @@ class Meter:
         if self._fed > MAX_TRANSCRIPT_BYTES:
             self.warnings.append(f"the transcript is not used: it is longer than {MAX_TRANSCRIPT_BYTES} bytes")
             return None
+        if left_out := sum(reader.left_out for reader in self._readers):
+            self.warnings.append(f"events of the transcript that are too long to be counted: {left_out}")
         return self._transcribed()
 
     def _read_file(self, parser: TranscriptParser[Any], session: Session, path: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from evalwright.canonical import finite
 from evalwright.errors import DiskFull, SandboxLost, TrialError
 from evalwright.interfaces import Beat, Store, give_tree
 from evalwright.judging import Tally, judge_secrets, spent_on
@@ -84,7 +85,7 @@ class Trial:
             result = self._carry_out()
             if bundle is None and "digests" in result:
                 result["bundle"] = self._publish(directory)
-        return json.dumps(result, ensure_ascii=False).encode()
+        return json.dumps(result).encode("ascii")
 
     def _publish(self, directory: Path) -> str:
         """Put the bundle into the store that the coordinator reads, and return its tree."""
@@ -217,7 +218,7 @@ class Trial:
             self.notes.warn("W_USAGE_UNKNOWN", self.redactor.text(warning))
         usage = measured.usage
         if usage and usage.model:
-            measured = replace(measured, usage=replace(usage, model=self.redactor.text(usage.model)[:MAX_MODEL]))
+            measured = replace(measured, usage=replace(usage, model=self.redactor.text(finite(usage.model))[:MAX_MODEL]))
         return measured
 
     def _rescan(self, *, whole: bool) -> None:
