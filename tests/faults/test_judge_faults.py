@@ -156,3 +156,25 @@ def test_name_of_a_model_is_kept_in_part(project: Project) -> None:
         project.call("run", "demo", "--run-id", "x")
 
     assert len(scores(project, "x")[0]["judge"]["model"]) == 200
+
+
+@pytest.mark.parametrize("use", ["judge", "findings"])
+@pytest.mark.parametrize("threshold", [0, 0.0, -0.0, -1, 1.5])
+def test_threshold_that_every_score_reaches_or_none_is_refused(project: Project, use: str, threshold: float) -> None:
+    suite = judged("http://127.0.0.1:1")
+    entry = {"use": use, "judge": "strict", "threshold": threshold} | ({"rubric": "?"} if use == "judge" else {})
+    project.suite(cases=cases(), **{**suite, "scorers": [entry]})
+
+    errors = project.call("validate", "demo").envelope["errors"]
+
+    assert "scorers.0.threshold" in [error.get("key") for error in errors]
+
+
+def test_case_that_nothing_required_judges_is_refused(project: Project) -> None:
+    suite = judged("http://127.0.0.1:1")
+    project.suite(cases=cases(), **{**suite, "scorers": [{**suite["scorers"][0], "required": False}]})
+
+    answer = project.call("validate", "demo")
+
+    assert answer.error_codes == ["E_CASE_INVALID"]
+    assert "no scorer of this suite can judge it" in answer.envelope["errors"][0]["message"]
