@@ -158,3 +158,14 @@ def test_rescored_run_says_what_judging_again_cost(project: Project) -> None:
         project.call("rescore", "x", "--run-id", "y")
 
     assert told(project, "y") == [{"cost": 1.0, "unknown": 0}]
+
+
+@pytest.mark.parametrize(("model", "cost"), [("m1", 3.0), ("m2", None)])
+def test_judge_without_a_price_is_priced_by_the_table(project: Project, model: str, cost: float | None) -> None:
+    (project.path / "prices.toml").write_text('["m1"]\ninput = 3.0\noutput = 1.0\ncache_read = 0.0\ncache_write = 0.0\n')
+    usage = DOLLAR | {"prompt_tokens_details": {"cached_tokens": 0}}
+    with JudgeServer([reply(completion('{"score": 1}', usage=usage) | {"model": model})]) as server:
+        project.suite(cases=cases(), **judged(server.url))
+        project.call("run", "demo", "--run-id", "x", env={"EVALWRIGHT_PRICES": str(project.path / "prices.toml")})
+
+    assert scores(project, "x")[0]["judge"]["cost"] == cost

@@ -24,6 +24,7 @@ from evalwright.interfaces import Deadline, Judge, JudgeReply, JudgeRequest, Sco
 from evalwright.judging import Judging, Limits, Tally, judge_secrets, spent_on
 from evalwright.ledger import Ledger
 from evalwright.model import DEFAULT_ARM, Case, PluginTable, ScorerEntry
+from evalwright.prices import PriceTable
 from evalwright.redaction import Redactor, credential_values
 from evalwright.registry import PluginHost
 from evalwright.report.rescore import folded, stored_records, stored_trial
@@ -207,7 +208,8 @@ class _Grading:
         tables: Mapping[str, Any] = plan.tables.get("judges", {})
         named = {name: PluginTable.from_json(table) for name, table in tables.items()}
         cache = request.layout.evals.resolve() / "cache" / "judge"
-        self.host = PluginHost(request.checked.registry, {"judges": named}, {"judge": Judging(named, Limits(), cache).make})
+        judging = Judging(named, Limits(), cache, PriceTable.from_json(plan.tables.get("prices", ())))
+        self.host = PluginHost(request.checked.registry, {"judges": named}, {"judge": judging.make})
         entries = [entry for entry, _ in request.checked.scorers]
         self.scorers: list[tuple[ScorerEntry, Scorer[Any]]] = [
             (entry, request.checked.registry.create("scorer", entry.table.use, entry.table.config, self.host))

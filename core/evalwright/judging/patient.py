@@ -16,6 +16,7 @@ from evalwright.judging.limits import Limits
 from evalwright.judging.reading import read_verdict
 from evalwright.judging.tally import total_of
 from evalwright.model.usage import as_amount
+from evalwright.prices import PriceTable
 from evalwright.redaction import Redactor
 from evalwright.suite.shape import JudgeShape
 
@@ -44,6 +45,7 @@ class PatientJudge(Judge[JudgeShape]):
         limits: Limits,
         cache: ReplyCache | None,
         redactor: Redactor,
+        prices: PriceTable | None = None,
         pause: Callable[[float], None] = time.sleep,
         draw: Callable[[], float] = random.random,
     ) -> None:
@@ -53,6 +55,7 @@ class PatientJudge(Judge[JudgeShape]):
         self._limits = limits
         self._cache = cache if shape.cache else None
         self._redactor = redactor
+        self._prices = prices or PriceTable()
         self._pause = pause
         self._draw = draw
 
@@ -184,8 +187,17 @@ class PatientJudge(Judge[JudgeShape]):
     def _clean(self, reply: JudgeReply) -> JudgeReply:
         model = None if reply.model is None else self._redactor.text(finite(reply.model))[:LONGEST_MODEL]
         text = self._redactor.text(finite(reply.text))
-        details, cost = self._redactor.json(finite(reply.details)), as_amount(reply.cost)
+        details, cost = self._redactor.json(finite(reply.details)), as_amount(self._cost(reply))
         return replace(reply, text=text, model=model, details=details, cost=cost, cached=False)
+
+    def _cost(self, reply: JudgeReply) -> float | None:
+        """Return what the reply says that it cost, else what the table of prices does; an unknown cache counts as unused."""
+        usage = reply.usage
+        if reply.cost is not None or usage is None:
+            return reply.cost
+        read, written = usage.cache_read or 0, usage.cache_write or 0
+        told = replace(usage, cache_read=read, cache_write=written, model=reply.model or self.model)
+        return self._prices.priced(told).cost
 
     def _hidden(self, error: JudgeError, cost: float | None) -> JudgeError:
         """Return the error with the judge's name and what all tries cost, without secrets."""
