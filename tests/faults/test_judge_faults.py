@@ -163,7 +163,8 @@ def test_name_of_a_model_is_kept_in_part(project: Project) -> None:
 def test_threshold_that_every_score_reaches_or_none_is_refused(project: Project, use: str, threshold: float) -> None:
     suite = judged("http://127.0.0.1:1")
     entry = {"use": use, "judge": "strict", "threshold": threshold} | ({"rubric": "?"} if use == "judge" else {})
-    project.suite(cases=cases(), **{**suite, "scorers": [entry]})
+    suite["scorers"] = [entry]
+    project.suite(cases=cases(), **suite)
 
     errors = project.call("validate", "demo").envelope["errors"]
 
@@ -172,7 +173,8 @@ def test_threshold_that_every_score_reaches_or_none_is_refused(project: Project,
 
 def test_case_that_nothing_required_judges_is_refused(project: Project) -> None:
     suite = judged("http://127.0.0.1:1")
-    project.suite(cases=cases(), **{**suite, "scorers": [{**suite["scorers"][0], "required": False}]})
+    suite["scorers"][0]["required"] = False
+    project.suite(cases=cases(), **suite)
 
     answer = project.call("validate", "demo")
 
