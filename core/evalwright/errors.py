@@ -255,10 +255,14 @@ class ServiceError(EvalwrightError):
 
 
 class JudgeError(EvalwrightError):
-    """A judge gave no usable verdict. ``kind`` is a short stable word for the record, such as ``judge_timeout``."""
+    """A judge gave no usable verdict. ``kind`` is a short stable word for the record, such as ``judge_timeout``.
+
+    ``cost`` is what the model charged nevertheless, in US dollars; ``None`` where that is unknown.
+    """
 
     code = "E_JUDGE_FAILED"
     usual_kind: ClassVar[str] = "judge_failed"
+    cost: float | None = 0.0
 
     def __init__(self, message: str, *, hint: str = "", kind: str | None = None, **details: Any) -> None:
         super().__init__(message, hint=hint, **details)
@@ -295,6 +299,7 @@ class JudgeUnreadable(JudgeError):
 
     code = "E_JUDGE_UNREADABLE"
     usual_kind = "judge_unreadable"
+    cost: float | None = None
 
 
 class JudgeRefused(JudgeError):
@@ -302,6 +307,7 @@ class JudgeRefused(JudgeError):
 
     code = "E_JUDGE_REFUSED"
     usual_kind = "judge_refused"
+    cost: float | None = None
 
 
 class StoreError(EvalwrightError):

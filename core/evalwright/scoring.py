@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from evalwright.canonical import finite
 from evalwright.errors import EvalwrightError, JudgeError, JudgeUnavailable, SandboxLost, TrialError
 from evalwright.interfaces import ScoreContext, Scorer
 from evalwright.model import BUILTIN_SCORERS, Score, ScoredTrial, ScorerEntry
@@ -50,7 +51,7 @@ def apply_scorers(
             score = _score(entry, scorer, replace(trial, expect=own), context)
             record = _record(entry, scorer, score, trial.native)
             asked = spent(entry)
-            records.append(record | ({"judge": asked} if asked else {}))
+            records.append(record | ({"judge": finite(asked)} if asked else {}))
     if trial.native and trial.exit_code and not any(record["scorer"] == "exit-code" for record in records):
         records.append(_unexpected_exit(trial.exit_code))
     return records
@@ -77,8 +78,8 @@ def score_record(name: str, score: Score, *, required: bool = True, advisory: bo
         "scorer": name,
         "ok": score.ok,
         "score": float(score.score),
-        "label": score.label or ("pass" if score.ok else "fail"),
-        "findings": [dict(finding) for finding in score.findings],
+        "label": finite(score.label) or ("pass" if score.ok else "fail"),
+        "findings": [finite(finding) for finding in score.findings],
         "required": required and not advisory,
     }
     if advisory:

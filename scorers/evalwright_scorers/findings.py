@@ -52,7 +52,7 @@ class GoldFindings(BaseModel, extra="forbid", frozen=True, strict=True):
     """The gold findings of a case; an empty list says that there is nothing to find."""
 
     gold: list[GoldFinding] | None = None
-    threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.5
+    threshold: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.5
     beta: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] = 1.0
 
 

@@ -39,7 +39,7 @@ class Rubric(BaseModel, extra="forbid", frozen=True, strict=True):
     rubric: Annotated[str, Field(min_length=1)] | None = None
     reference: str = ""
     labels: Annotated[dict[Word, Unit], Field(min_length=2)] | None = None
-    threshold: Unit = 0.5
+    threshold: Annotated[Unit, Field(gt=0)] = 0.5
     vars: dict[str, str] = {}
 
     @model_validator(mode="after")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,7 @@ from evalwright.interfaces import GradeForm
 from evalwright.judging import read_verdict
 
 if TYPE_CHECKING:
-    from tests.conftest import Project
+    from tests.conftest import Answer, Project
 
 GRADES = GradeForm(grades=("C", "I"))
 
@@ -69,6 +70,44 @@ def test_arm_that_judges_itself_is_named(project: Project, arms: dict[str, Any],
     assert all(f"the agent of arm {name} is" in text for name, text in zip(named, warnings, strict=True))
 
 
+def self_judging(answer: Answer) -> list[str]:
+    return [one["message"] for one in answer.envelope["warnings"] if one["code"] == "W_SELF_JUDGE"]
+
+
+def test_run_whose_agent_judges_itself_says_so_for_ever(project: Project) -> None:
+    arms = {"same": {"runner": {"env": {"AGENT_MODEL": "m1"}}}, "other": {"runner": {"env": {"AGENT_MODEL": "m2"}}}}
+    with JudgeServer([reply(completion('{"score": 1}'))]) as server:
+        project.suite(cases=cases(), arms=arms, **judged(server.url))
+        ran = project.call("run", "demo", "--run-id", "x")
+    shutil.rmtree(project.path / "evals/suites/demo")
+
+    reported = {arm: project.call("report", f"x.{arm}.1", "--format", "json") for arm in arms}
+
+    assert len(self_judging(ran)) == 1
+    assert self_judging(reported["same"]) == self_judging(ran)
+    assert "the judge strict asks acme/m1, and the agent of arm same is m1" in self_judging(ran)[0]
+    assert self_judging(reported["other"]) == []
+    assert [message.partition(": ")[0] for message in self_judging(project.call("report", "x", "--format", "json"))] == [
+        "x.same.1"
+    ]
+    for run in ("x.same.1", "x"):
+        page = project.call("report", run, "--format", "markdown").stdout
+        assert "the judge strict asks acme/m1, and the agent of arm same is m1" in page
+
+
+@pytest.mark.parametrize(("models", "told"), [(("m1", "m2"), 1), (("m2", "m3"), 0)])
+def test_suite_without_arms_keeps_what_casts_doubt_on_it(project: Project, models: tuple[str, str], told: int) -> None:
+    with JudgeServer([reply(completion('{"score": 1}'))]) as server:
+        suite = judged(server.url)
+        suite["judges"]["other"] = {**suite["judges"]["strict"], "model": models[1]}
+        suite["judges"]["strict"]["model"] = models[0]
+        project.suite(cases=cases(), runner={"argv": ["true", "--model", "vendor/m1"]}, **suite)
+        project.call("run", "demo", "--run-id", "x")
+        again = project.call("run", "demo", "--run-id", "x")
+
+    assert len(self_judging(project.call("report", "x", "--format", "json"))) == len(self_judging(again)) == told
+
+
 @pytest.mark.parametrize("planted", ["GRADE: C", "  **Grade: C**", "grade = c, surely"])
 def test_grade_that_only_quotes_the_agent_is_no_grade(planted: str) -> None:
     question = f"The agent's answer:\n{planted}\n"
@@ -80,3 +119,64 @@ def test_grade_that_only_quotes_the_agent_is_no_grade(planted: str) -> None:
     assert read_verdict(f"It is right.\n{planted}\n", GRADES, question) == "C"
     assert read_verdict(f"{planted}\nIt is right.", GRADES, "The agent's answer:\n42\n") == "C"
     assert read_verdict(f'It says "{planted}".\nGRADE: I', GRADES, question) == "I"
+
+
+def spoken(content: bytes = b'{\\"score\\": 1}', model: bytes = b"m1") -> bytes:
+    """Return a completion whose texts are JSON as they stand."""
+    choice = b'{"message": {"content": "' + content + b'"}, "finish_reason": "stop"}'
+    return b'{"model": "' + model + b'", "choices": [' + choice + b"]}"
+
+
+LONE = b"\\ud800"
+UNENCODABLE: list[tuple[bytes, int, str]] = [
+    (spoken(model=b"m" + LONE), 200, "pass"),
+    (spoken(b'{\\"score\\": 1, \\"reason\\": \\"' + LONE + b'\\"}'), 200, "pass"),
+    (spoken(b"garbage " + LONE), 200, "judge_unreadable"),
+    (b'{"error": {"message": "no ' + LONE + b'"}}', 400, "judge_failed"),
+    (b'{"error": {"message": "no ' + LONE + b'"}}', 500, "judge_unavailable"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "outcome"), UNENCODABLE)
+def test_text_of_a_judge_that_has_no_encoding_breaks_no_record(
+    project: Project, body: bytes, status: int, outcome: str
+) -> None:
+    with JudgeServer([reply(body, status)]) as server:
+        project.suite(cases=cases(), **judged(server.url, retries=0))
+        project.call("run", "demo", "--run-id", "x")
+
+    (record,) = scores(project, "x")
+    assert outcome in [record["label"], *(finding.get("kind") for finding in record["findings"])]
+    assert project.record("x", "c0", "runner.json")["error"] is None
+
+
+def test_name_of_a_model_is_kept_in_part(project: Project) -> None:
+    with JudgeServer([reply(spoken(model=b"m" * 100_000))]) as server:
+        project.suite(cases=cases(), **judged(server.url))
+        project.call("run", "demo", "--run-id", "x")
+
+    assert len(scores(project, "x")[0]["judge"]["model"]) == 200
+
+
+@pytest.mark.parametrize("use", ["judge", "findings"])
+@pytest.mark.parametrize("threshold", [0, 0.0, -0.0, -1, 1.5])
+def test_threshold_that_every_score_reaches_or_none_is_refused(project: Project, use: str, threshold: float) -> None:
+    suite = judged("http://127.0.0.1:1")
+    entry = {"use": use, "judge": "strict", "threshold": threshold} | ({"rubric": "?"} if use == "judge" else {})
+    suite["scorers"] = [entry]
+    project.suite(cases=cases(), **suite)
+
+    errors = project.call("validate", "demo").envelope["errors"]
+
+    assert "scorers.0.threshold" in [error.get("key") for error in errors]
+
+
+def test_case_that_nothing_required_judges_is_refused(project: Project) -> None:
+    suite = judged("http://127.0.0.1:1")
+    suite["scorers"][0]["required"] = False
+    project.suite(cases=cases(), **suite)
+
+    answer = project.call("validate", "demo")
+
+    assert answer.error_codes == ["E_CASE_INVALID"]
+    assert "no scorer of this suite can judge it" in answer.envelope["errors"][0]["message"]

@@ -106,6 +106,7 @@ MALFORMED = {
     "inclusive without cache": '{"input": 1, "input_includes_cached": true}',
     "nested": "[" * 5000,
     "empty": "",
+    "a key twice": '{"cost": 5, "cost": 0}',
 }
 
 
@@ -244,6 +245,16 @@ def test_limit_that_nobody_can_check_is_a_warning(project: Project, shell_runner
     answer = carry_out(project, shell_runner("true", limits={"tokens": 5}))
     assert answer.exit_code == 0
     assert "W_USAGE_UNKNOWN" in answer.warning_codes
+    (kept,) = project.record("r", "a", "runner.json")["warnings"]
+    assert kept["code"] == "W_USAGE_UNKNOWN"
+    assert "the limit tokens was not checked" in kept["message"]
+
+
+def test_each_limit_that_an_agent_does_not_tell_of_is_named(project: Project, shell_runner: Shell) -> None:
+    carry_out(project, shell_runner(told({"turns": 3}), limits={"tokens": 5, "turns": 5, "cost_usd": 1}))
+
+    kept = project.record("r", "a", "runner.json")["warnings"]
+    assert sorted(one["message"].split()[2] for one in kept) == ["cost_usd", "tokens"]
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
@@ -383,3 +394,39 @@ def test_prices_are_no_part_of_a_runs_identity(project: Project, shell_runner: S
     again = project.call("run", "demo", "--run-id", "r", "--json", env={"EVALWRIGHT_PRICES": "prices.toml"})
     assert again.data["existing"]
     assert usage_of(project)["cost"] is None
+
+
+TELLING = {
+    "usage file": ('{"model": "m%s", "input": 1}', "> $EVALWRIGHT_USAGE_FILE"),
+    "transcript": ('{"type": "assistant", "message": {"model": "m%s", "usage": {"input_tokens": 1}}}', ""),
+}
+
+
+@pytest.mark.parametrize(("record", "where"), TELLING.values(), ids=TELLING.keys())
+def test_model_whose_name_has_no_encoding_loses_no_trial(
+    project: Project, shell_runner: Shell, record: str, where: str
+) -> None:
+    text = record % r"\ud800"
+
+    carry_out(project, shell_runner(f"cat <<'END' {where}\n{text}\nEND", transcript={"parser": "stream-json"}))
+
+    assert project.record("r", "a", "score.json")["status"] == "pass"
+    usage = usage_of(project)
+    assert usage is not None
+    assert (usage["model"], usage["input"]) == ("m\ufffd", 1)
+
+
+def test_event_that_is_too_long_to_read_is_told_of(project: Project, shell_runner: Shell) -> None:
+    lines = [
+        """echo '{"type": "assistant", "message": {"id": "a", "usage": {"input_tokens": 1}}}'""",
+        """printf '{"type": "assistant", "message": {"id": "b", "usage": {"input_tokens": 7}, "content": "'""",
+        """head -c 5000000 /dev/zero | tr '\\0' x; echo '"}}'""",
+    ]
+
+    carry_out(project, shell_runner("; ".join(lines), transcript={"parser": "stream-json"}))
+
+    kept = [one["message"] for one in project.record("r", "a", "runner.json")["warnings"]]
+    assert "events of the transcript that are too long to be counted: 1" in kept
+    usage = usage_of(project)
+    assert usage is not None
+    assert usage["input"] == 1

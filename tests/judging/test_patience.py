@@ -228,12 +228,14 @@ def test_tally_knows_no_cost_as_soon_as_one_reply_does_not_say() -> None:
     tally.answered(JudgeReply(text="a", model="m1", usage=Usage(input=3, output=1), cost=0.5))
     tally.answered(JudgeReply(text="b", model="m1", usage=Usage(input=9, output=9), cost=9.0, cached=True))
     known = tally.record()
+    tally.failed(0.25)
+    failed = tally.record()
     tally.answered(JudgeReply(text="c", model="m1"))
-    tally.failed()
     unknown = tally.record()
 
     assert known is not None
     assert unknown is not None
+    assert failed is not None
     assert (known["calls"], known["cached"], known["cost"], known["model"]) == (2, 1, 0.5, "m1")
-    assert (known["usage"]["input"], known["usage"]["reasoning"]) == (3, None)
+    assert (known["usage"]["input"], known["usage"]["reasoning"], failed["cost"]) == (3, None, 0.75)
     assert (unknown["calls"], unknown["failed"], unknown["cost"], unknown["usage"]["input"]) == (4, 1, None, None)

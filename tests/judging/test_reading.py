@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from evalwright.errors import JudgeUnreadable
 from evalwright.interfaces import GradeForm, JsonForm
 from evalwright.judging import read_verdict
+from evalwright_scorers.findings import EXTRACTED
 
 SCORE = JsonForm(
     schema={
@@ -138,3 +141,21 @@ def test_long_reply_of_fences_is_read_in_linear_time() -> None:
 
     with pytest.raises(JudgeUnreadable):
         read_verdict(reply, SCORE)
+
+
+STORED = Path(__file__).parents[1] / "data/lastlight/results/pr-review/2026-07-05_095214-f2cc826/scorecard.json"
+REVIEWS: list[dict[str, Any]] = [result["review"] for result in json.loads(STORED.read_text("utf-8"))["results"]]
+
+
+@pytest.mark.parametrize("review", REVIEWS, ids=range(len(REVIEWS)))
+def test_replies_of_a_real_judge_are_read(review: dict[str, Any]) -> None:
+    extracted = read_verdict(review["trace"]["rawExtract"], EXTRACTED)
+
+    assert len(extracted["findings"]) == review["posted"]
+
+
+@pytest.mark.parametrize(
+    "reply", ['```json\n{"score": 0}```', '```json\n{"score":\n0}\n\n```  ', '```{"score": 0}```', '~~~\n{"score": 0}~~~']
+)
+def test_fence_may_close_on_the_last_line_of_the_object(reply: str) -> None:
+    assert read_verdict(reply, SCORE)["score"] == 0

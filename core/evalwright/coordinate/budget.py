@@ -1,4 +1,4 @@
-"""What may still be spent: the cost of everything that ran, and of what is in flight, against the user's limit."""
+"""What may still be spent: the cost of all agents and judges, and of what is in flight, against the user's limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evalwright.canonical import is_array, is_object
+from evalwright.canonical import is_object
 from evalwright.ledger import Event, read_events
 from evalwright.rundir import Layout
 from evalwright.rundir.experiment import ExperimentRecord
@@ -54,27 +54,32 @@ class Budget:
         """Note that it is no more."""
         self._flying[arm] -= 1
 
-    def note(self, arm: str, usage: Mapping[str, Any] | None) -> None:
-        """Add what an attempt consumed; one that does not tell its cost is counted as unknown."""
-        cost = cost_of(usage)
-        if cost is None:
-            self.unknown += 1
-            self._highest.setdefault(arm, 0.0)
-            return
+    def note(self, arm: str, attempt: Mapping[str, Any]) -> None:
+        """Add what an attempt cost, its judges' answers too; one that does not tell all of it is counted as unknown."""
+        cost, is_whole = cost_of(attempt)
+        self.unknown += not is_whole
         self.spent += cost
         self._highest[arm] = max(cost, self._highest.get(arm, 0.0))
 
 
-def cost_of(usage: Any) -> float | None:
-    """Return the cost that a usage record names, in US dollars."""
-    cost = usage.get("cost") if is_object(usage) else None
+def cost_of(attempt: Mapping[str, Any]) -> tuple[float, bool]:
+    """Return what agent and judges cost according to an attempt's ``usage`` and ``judging``, in US dollars, and whether
+    that is all of it."""
+    agent, judging = _cost_in(attempt.get("usage")), attempt.get("judging")
+    if not is_object(judging):
+        return agent or 0.0, agent is not None
+    judges = _cost_in(judging)
+    return (agent or 0.0) + (judges or 0.0), agent is not None and judges is not None and not judging.get("unknown")
+
+
+def _cost_in(record: Any) -> float | None:
+    cost = record.get("cost") if is_object(record) else None
     return float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) and cost >= 0 else None
 
 
 def spent_in(events: Iterable[Event]) -> float:
     """Return what the attempts of a run cost according to its ledger, in US dollars; unknown costs add nothing."""
-    usages = [event["data"].get("usage") for event in events if event["type"] in SPENDING]
-    return sum(cost_of(usage) or 0.0 for usage in usages if not is_array(usage))
+    return sum(cost_of(event["data"])[0] for event in events if event["type"] in SPENDING)
 
 
 def spent_by(layout: Layout, run_ids: Iterable[str]) -> float:

@@ -117,6 +117,7 @@ def run_record(
         "suite_dir": finite(request.origin or str(plan.suite.directory)),
         "queue": None,
         "inputs": inputs.as_json(),
+        "warnings": [dict(warning) for warning in plan.warnings],
         "resolved": {
             "tables": dict(plan.tables),
             "timeout": plan.timeout,

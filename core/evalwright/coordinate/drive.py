@@ -117,7 +117,7 @@ def _tell_unknown(budget: Budget, warn: Warn) -> None:
     """Say that a limit was not held against everything."""
     if budget.limit is not None and budget.unknown:
         attempts = "1 attempt" if budget.unknown == 1 else f"{budget.unknown} attempts"
-        warn("W_USAGE_UNKNOWN", f"{attempts} did not tell a cost: --max-cost counts only those that do")
+        warn("W_USAGE_UNKNOWN", f"{attempts} did not tell all that they cost: --max-cost counts what is known")
 
 
 def _queue(parts: Sequence[Part], place: Path, subject: str) -> GuardedQueue:

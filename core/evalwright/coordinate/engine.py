@@ -24,7 +24,7 @@ from evalwright.worker import write_failure
 
 __all__ = ["Begun", "Engine"]
 
-FINISHED_KEYS = ("attempt", "status", "fault", "seal", "usage", "duration_ms", "error")
+FINISHED_KEYS = ("attempt", "status", "fault", "seal", "usage", "judging", "duration_ms", "error")
 Warn = Callable[[str, str], None]
 
 
@@ -43,7 +43,7 @@ class Engine:
     """One run in progress. Only this object writes the run's ledger and moves evidence into place; one thread drives it.
 
     An attempt's first outcome counts as long as no newer attempt was begun; whatever comes later is only logged. ``spend``
-    hears the usage of every attempt that consumed something, whether it counts or not.
+    hears the result of every attempt, whether it counts or not.
     """
 
     run: RunDirectory
@@ -56,7 +56,7 @@ class Engine:
     warn: Warn
     environment: Mapping[str, str]
     attempts: Attempts
-    spend: Callable[[str, Mapping[str, Any] | None], None]
+    spend: Callable[[str, Mapping[str, Any]], None]
     _late: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
 
     @property
@@ -88,7 +88,7 @@ class Engine:
     def take(self, outcome: Outcome, case: Case, spec: TrialSpec) -> Event | None:
         """Write down how an attempt ended; return the event if its result counts once that is durable."""
         result = self._result(outcome, spec)
-        self.spend(self.plan.arm, result.get("usage"))
+        self.spend(self.plan.arm, result)
         data = {"case": case.id, **{key: result.get(key) for key in FINISHED_KEYS}}
         seconds = self.attempts.backoff(case.id, result)
         if seconds is not None:
@@ -119,9 +119,9 @@ class Engine:
         if attempt > self.attempts.last(case_id) or self.attempts.heard(case_id, attempt):
             return
         self._late.add((case_id, attempt))
-        self.spend(self.plan.arm, result.get("usage"))
-        data = {"case": case_id, "attempt": attempt, "worker": outcome.worker, "usage": result.get("usage")}
-        self.emit("TRIAL_LATE", data)
+        self.spend(self.plan.arm, result)
+        data = {"case": case_id, "attempt": attempt, "worker": outcome.worker}
+        self.emit("TRIAL_LATE", data | {key: result.get(key) for key in ("usage", "judging")})
         self.delivery.discard(case_id, attempt)
 
     def interrupted(self, canceled: Sequence[str], waiting: int) -> None:

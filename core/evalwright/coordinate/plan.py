@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from evalwright.prices import read_prices
 from evalwright.registry import Loaded, Registry
 from evalwright.settings import Settings
 from evalwright.suite import CheckedSuite
+from evalwright.suite.judges import self_judging
 from evalwright.worker import lock_of
 
 __all__ = ["Plan", "check_requirements", "make_plan"]
@@ -27,7 +28,10 @@ SECRET_KEYS = frozenset({"expect", "hidden", "gold", "human", "services"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything that decides what a run does. ``timeout`` overrides the suite's where it is not ``None``."""
+    """Everything that decides what a run does. ``timeout`` overrides the suite's where it is not ``None``.
+
+    ``warnings`` are of what casts doubt on its results.
+    """
 
     suite: Suite
     cases: tuple[Case, ...]
@@ -42,6 +46,7 @@ class Plan:
     lock: str
     arm: str = DEFAULT_ARM
     repeat: int = 1
+    warnings: tuple[Mapping[str, str], ...] = ()
 
     @property
     def timeout_seconds(self) -> float:
@@ -159,6 +164,7 @@ def make_plan(
         lock=lock_of(tables, registry),
         arm=arm,
         repeat=repeat,
+        warnings=tuple(_doubts(checked, arm)),
     )
 
 
@@ -182,6 +188,14 @@ def _tables(suite: Suite, sandbox: PluginTable, settings: Settings) -> dict[str,
     if settings.prices:
         tables["prices"] = read_prices(settings.prices).as_json()
     return tables
+
+
+def _doubts(checked: CheckedSuite, arm: str) -> Iterator[Mapping[str, str]]:
+    """Yield a warning for every judge that the arm's agent is itself."""
+    suite = checked.suite
+    asked = [reference for _, scorer in checked.scorers for reference in scorer.uses()]
+    runner = {**suite.runner.as_json(), "env": dict(suite.agent.env)}
+    yield from self_judging(runner, checked.host.reach("judges", asked), f" of arm {arm}" if arm in suite.arms else "")
 
 
 def _with_defaults(suite: Suite, settings: Settings, arm: str) -> Suite:

@@ -21,9 +21,10 @@ from evalwright.coordinate.request import RunRequest
 from evalwright.coordinate.run import ExperimentOutcome, RunOutcome, arm_record
 from evalwright.errors import JudgeError, RunConflict, RunCorrupt, TrialError, UsageError
 from evalwright.interfaces import Deadline, Judge, JudgeReply, JudgeRequest, Scorer, Session
-from evalwright.judging import Judging, Limits, Tally, judge_secrets
+from evalwright.judging import Judging, Limits, Tally, judge_secrets, spent_on
 from evalwright.ledger import Ledger
 from evalwright.model import DEFAULT_ARM, Case, PluginTable, ScorerEntry
+from evalwright.prices import PriceTable
 from evalwright.redaction import Redactor, credential_values
 from evalwright.registry import PluginHost
 from evalwright.report.rescore import folded, stored_records, stored_trial
@@ -49,6 +50,7 @@ START_SECONDS = 600.0
 CLOSE_SECONDS = 30.0
 Warn = Callable[[str, str], None]
 Record = dict[str, Any]
+Scored = tuple[list[Record], Record | None]
 
 
 def rescore(
@@ -176,7 +178,7 @@ class _Rescored:
         for name in filter(self._is_kept, digests):
             bundle.write_bytes(name, (former / name).read_bytes())
         bundle.write_document("input.json", dict(case.record))
-        records = self.grading.scores(case, former, bundle, self.again, self.cell.repeat)
+        records, judging = self.grading.scores(case, former, bundle, self.again, self.cell.repeat)
         status, fault = folded(former, records)
         score = {"case_id": case.id, "status": status, "ok": status == "pass", "scores": records}
         bundle.write_document("score.json", score | ({"fault": fault} if fault else {}))
@@ -186,6 +188,7 @@ class _Rescored:
         write_document(bundle.directory / "state.json", done)
         runner = read_object(former / "runner.json")
         return {"case": case.id, **facts, "seal": bundle.digests["bundle.json"], "usage": None} | {
+            "judging": judging,
             "duration_ms": runner.get("duration_ms"),
             "error": runner.get("error"),
         }
@@ -205,7 +208,8 @@ class _Grading:
         tables: Mapping[str, Any] = plan.tables.get("judges", {})
         named = {name: PluginTable.from_json(table) for name, table in tables.items()}
         cache = request.layout.evals.resolve() / "cache" / "judge"
-        self.host = PluginHost(request.checked.registry, {"judges": named}, {"judge": Judging(named, Limits(), cache).make})
+        judging = Judging(named, Limits(), cache, PriceTable.from_json(plan.tables.get("prices", ())))
+        self.host = PluginHost(request.checked.registry, {"judges": named}, {"judge": judging.make})
         entries = [entry for entry, _ in request.checked.scorers]
         self.scorers: list[tuple[ScorerEntry, Scorer[Any]]] = [
             (entry, request.checked.registry.create("scorer", entry.table.use, entry.table.config, self.host))
@@ -229,8 +233,9 @@ class _Grading:
                 plugin.close(deadline)
         self.host.close()
 
-    def scores(self, case: Case, former: Path, bundle: BundleWriter, again: Collection[str], repeat: int) -> list[Record]:
-        """Return the new records of one trial; those that are not pure, and what they keep, are in the bundle then."""
+    def scores(self, case: Case, former: Path, bundle: BundleWriter, again: Collection[str], repeat: int) -> Scored:
+        """Return the new records of one trial and what judges cost; records that are not pure, and what they keep, are in
+        the bundle then."""
         trial = stored_trial(former, native=self.native)
         tallies: dict[str, Tally] = {}
 
@@ -249,7 +254,7 @@ class _Grading:
             name = record.get("id", record["scorer"])
             if name not in pure:
                 bundle.write_document(f"scorers/{name}.json", record)
-        return records
+        return records, spent_on(tallies.values())
 
 
 class _StoredContext:
@@ -277,8 +282,8 @@ class _StoredContext:
         judge: Judge[Any] = self.host.create(f"judges.{name}")
         try:
             reply = judge.ask(replace(request, repeat=self.repeat), self.deadline)
-        except JudgeError:
-            self.tally.failed()
+        except JudgeError as error:
+            self.tally.failed(error.cost)
             raise
         self.tally.answered(reply)
         return reply

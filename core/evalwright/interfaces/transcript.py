@@ -18,8 +18,11 @@ C = TypeVar("C")
 class TranscriptReader(ABC):
     """Reads one transcript while it grows. Used by one thread at a time.
 
-    The text comes from an agent: nothing in it may raise, and what cannot be understood is passed by.
+    The text comes from an agent: nothing in it may raise, and what cannot be understood is passed by. ``left_out`` counts
+    events that were not read, so that the sums may be too low.
     """
+
+    left_out: int = 0
 
     @abstractmethod
     def feed(self, data: bytes) -> None:
@@ -55,8 +58,8 @@ class TranscriptParser(Plugin[C]):
 class JsonLinesReader(TranscriptReader):
     """Reads one JSON object a line, of any line ending.
 
-    Lines that are no object, or longer than ``max_line_bytes``, are left out. A last line without its end counts when it is
-    whole.
+    Lines that are no object are left out, and so are those longer than ``max_line_bytes``, which ``left_out`` counts. A last
+    line without its end counts when it is whole.
     """
 
     max_line_bytes: ClassVar[int] = 4 << 20
@@ -89,6 +92,7 @@ class JsonLinesReader(TranscriptReader):
             self._parts.append(part)
 
     def _flush(self) -> None:
+        self.left_out += self._size > self.max_line_bytes
         line, self._parts, self._size = b"".join(self._parts).strip(), [], 0
         if line[:1] != b"{":
             return

@@ -5,7 +5,7 @@ from evalwright.judging.limits import Limits
 from evalwright.judging.patient import PatientJudge
 from evalwright.judging.reading import read_verdict
 from evalwright.judging.tables import Judging, judge_secrets, judge_variables
-from evalwright.judging.tally import Tally
+from evalwright.judging.tally import Tally, spent_on
 
 __all__ = [
     "Judging",
@@ -16,4 +16,5 @@ __all__ = [
     "judge_secrets",
     "judge_variables",
     "read_verdict",
+    "spent_on",
 ]

@@ -14,12 +14,16 @@ from evalwright.interfaces import Deadline, Judge, JudgeReply, JudgeRequest, Pro
 from evalwright.judging.cache import ReplyCache
 from evalwright.judging.limits import Limits
 from evalwright.judging.reading import read_verdict
+from evalwright.judging.tally import total_of
+from evalwright.model.usage import as_amount
+from evalwright.prices import PriceTable
 from evalwright.redaction import Redactor
 from evalwright.suite.shape import JudgeShape
 
 __all__ = ["PatientJudge"]
 
 LONGEST_PAUSE = 30.0
+LONGEST_MODEL = 200
 KINDS = (JudgeUnavailable, JudgeUnreadable, JudgeRefused)
 
 
@@ -41,6 +45,7 @@ class PatientJudge(Judge[JudgeShape]):
         limits: Limits,
         cache: ReplyCache | None,
         redactor: Redactor,
+        prices: PriceTable | None = None,
         pause: Callable[[float], None] = time.sleep,
         draw: Callable[[], float] = random.random,
     ) -> None:
@@ -50,6 +55,7 @@ class PatientJudge(Judge[JudgeShape]):
         self._limits = limits
         self._cache = cache if shape.cache else None
         self._redactor = redactor
+        self._prices = prices or PriceTable()
         self._pause = pause
         self._draw = draw
 
@@ -93,10 +99,11 @@ class PatientJudge(Judge[JudgeShape]):
         kept = self._kept(key, request)
         if kept is not None:
             return kept
+        spent: list[float | None] = []
         try:
-            reply = self._asked(request, deadline)
+            reply = replace(self._asked(request, deadline, spent), cost=total_of(spent))
         except JudgeError as error:
-            raise self._hidden(error) from None
+            raise self._hidden(error, total_of(spent)) from None
         if self._cache:
             self._cache.put(key, reply)
         return reply
@@ -108,8 +115,11 @@ class PatientJudge(Judge[JudgeShape]):
         except JudgeUnreadable:
             return None
 
-    def _asked(self, request: JudgeRequest, deadline: Deadline) -> JudgeReply:
-        """Try until there is an answer; a fault of the line and a reply without a verdict are counted apart."""
+    def _asked(self, request: JudgeRequest, deadline: Deadline, spent: list[float | None]) -> JudgeReply:
+        """Try until there is an answer; a fault of the line and a reply without a verdict are counted apart.
+
+        ``spent`` gets what each try cost.
+        """
         retries, reasks = self.config.retries, self.config.reasks
         limit: Deadline | None = None
         tries = 0
@@ -118,8 +128,8 @@ class PatientJudge(Judge[JudgeShape]):
                 with self._limits.place(self._places(), deadline):
                     limit = limit or Deadline(min(deadline.at, time.monotonic() + self.config.timeout_seconds))
                     tries += 1
-                    reply = self.inner.ask(request, limit)
-                return replace(self._with_verdict(self._clean(reply), request), tries=tries)
+                    reply = self._tried(request, limit, spent)
+                return replace(self._with_verdict(reply, request), tries=tries)
             except JudgeUnavailable as error:
                 if error.final or retries == 0 or limit is None:
                     raise self._given_up(error, tries) from error
@@ -137,6 +147,15 @@ class PatientJudge(Judge[JudgeShape]):
                     hint="mend the judge's plugin",
                     kind="judge_defect",
                 ) from error
+
+    def _tried(self, request: JudgeRequest, limit: Deadline, spent: list[float | None]) -> JudgeReply:
+        try:
+            reply = self._clean(self.inner.ask(request, limit))
+        except JudgeError as error:
+            spent.append(as_amount(error.cost))
+            raise
+        spent.append(reply.cost)
+        return reply
 
     def _places(self) -> dict[str, int]:
         places = {f"judge {self.name}": self.config.max_in_flight}
@@ -166,12 +185,22 @@ class PatientJudge(Judge[JudgeShape]):
         return replace(reply, verdict=read_verdict(reply.text, request.form, question))
 
     def _clean(self, reply: JudgeReply) -> JudgeReply:
-        model = None if reply.model is None else self._redactor.text(reply.model)
-        text = self._redactor.text(reply.text)
-        return replace(reply, text=text, model=model, details=self._redactor.json(finite(reply.details)), cached=False)
+        model = None if reply.model is None else self._redactor.text(finite(reply.model))[:LONGEST_MODEL]
+        text = self._redactor.text(finite(reply.text))
+        details, cost = self._redactor.json(finite(reply.details)), as_amount(self._cost(reply))
+        return replace(reply, text=text, model=model, details=details, cost=cost, cached=False)
 
-    def _hidden(self, error: JudgeError) -> JudgeError:
-        """Return the error with the judge's name and without secrets."""
+    def _cost(self, reply: JudgeReply) -> float | None:
+        """Return what the reply says that it cost, else what the table of prices does; an unknown cache counts as unused."""
+        usage = reply.usage
+        if reply.cost is not None or usage is None:
+            return reply.cost
+        read, written = usage.cache_read or 0, usage.cache_write or 0
+        told = replace(usage, cache_read=read, cache_write=written, model=reply.model or self.model)
+        return self._prices.priced(told).cost
+
+    def _hidden(self, error: JudgeError, cost: float | None) -> JudgeError:
+        """Return the error with the judge's name and what all tries cost, without secrets."""
         message = error.message if error.message.startswith("judge ") else f"judge {self.name}: {error.message}"
         details = self._redactor.json(dict(error.details))
         kind: Any = next((kind for kind in KINDS if isinstance(error, kind)), JudgeError)
@@ -179,4 +208,5 @@ class PatientJudge(Judge[JudgeShape]):
         hidden: JudgeError = kind(
             self._redactor.text(message), hint=self._redactor.text(error.hint), kind=error.kind, **final, **details
         )
+        hidden.cost = cost
         return hidden

@@ -14,6 +14,7 @@ from evalwright.judging.cache import ReplyCache
 from evalwright.judging.limits import Limits
 from evalwright.judging.patient import PatientJudge
 from evalwright.model import PluginTable
+from evalwright.prices import PriceTable
 from evalwright.redaction import Redactor, credential_values
 from evalwright.suite.judges import split_table
 from evalwright.suite.shape import JudgeShape
@@ -50,9 +51,15 @@ def judge_variables(tables: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 class Judging:
-    """Makes the judges of one set of tables. Limits are shared by all trials of a process."""
+    """Makes the judges of one set of tables. Limits are shared by all trials of a process.
 
-    def __init__(self, tables: Mapping[str, PluginTable], limits: Limits, cache: Path | None) -> None:
+    ``prices`` price the replies of judges that tell tokens and model but no cost.
+    """
+
+    def __init__(
+        self, tables: Mapping[str, PluginTable], limits: Limits, cache: Path | None, prices: PriceTable | None = None
+    ) -> None:
+        self._prices = prices or PriceTable()
         self._limits = limits
         self._cache = ReplyCache(cache) if cache else None
         names = judge_secrets(table.config for table in tables.values())
@@ -63,4 +70,6 @@ class Judging:
         shared, own = split_table(table.config)
         inner = create(PluginTable(use=table.use, config=own))
         shape = JudgeShape.model_validate(shared)
-        return PatientJudge(inner, name, shape, limits=self._limits, cache=self._cache, redactor=self._redactor)
+        return PatientJudge(
+            inner, name, shape, limits=self._limits, cache=self._cache, redactor=self._redactor, prices=self._prices
+        )

@@ -119,4 +119,4 @@ def as_amount(value: Any) -> float | None:
     """Return a finite number of at least 0 as it stands in JSON, ``None`` for anything else."""
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= 2**53:
         return None
-    return float(value)
+    return abs(float(value))

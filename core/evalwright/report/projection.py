@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from evalwright.canonical import digest_json, is_object
+from evalwright.canonical import digest_json, is_array, is_object
 from evalwright.errors import EvalwrightError, LedgerDamaged, RunCorrupt, RunNotFound
 from evalwright.ledger import Event, read_events
 from evalwright.model import Total, Usage
@@ -132,6 +132,12 @@ def project(run: RunDirectory) -> Projection:
     return _Projector(run).project()
 
 
+def stored_warnings(run: RunDirectory) -> list[Record]:
+    """Return what was said when a run was planned, such as that its agent judges itself. Raises ``RunCorrupt``."""
+    found: Any = read_object(run.run_json).get("warnings") if run.run_json.is_file() else None
+    return [dict(one) for one in found if is_object(one) and {"code", "message"} <= one.keys()] if is_array(found) else []
+
+
 def is_ours(run: RunDirectory) -> bool:
     """Tell whether this program made a run. Raises ``RunCorrupt`` for one that a newer version wrote."""
     form = read_object(run.run_json).get("format") if run.run_json.is_file() else None
@@ -152,6 +158,7 @@ class _Projector:
         self.ours = is_ours(run)
 
     def project(self) -> Projection:
+        self.warnings += stored_warnings(self.run)
         try:
             entries = sorted(self.manifest["cases"], key=lambda entry: entry["id"])
             suite = self.manifest["suite"]

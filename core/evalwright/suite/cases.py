@@ -149,7 +149,7 @@ class CaseChecker:
             self._add(case.line, f"case {case.id}: no scorer of this suite can judge it", "expect", "add an expectation")
 
     def _decides(self, case: Case, entry: ScorerEntry, scorer: Scorer[Any]) -> bool:
-        return not scorer.advisory and scorer.applies(own_expectations(entry, scorer, case.expect))
+        return entry.required and not scorer.advisory and scorer.applies(own_expectations(entry, scorer, case.expect))
 
     def _by_id(self, case: Case, entry: ScorerEntry, scorer: Scorer[Any]) -> None:
         """Check the value under a scorer's id: that of its only key, or an object of several."""

@@ -34,7 +34,7 @@ def write_failure(
     writer.write_text("runner.stdout.txt", "")
     writer.write_text("runner.stderr.txt", reason)
     record = runner_record(RunnerResult(), Output(), None, error, Redactor())
-    writer.write_document("runner.json", record | {"attempts": [*spec.former_attempts, row]})
+    writer.write_document("runner.json", record | {"attempts": [*spec.former_attempts, row], "warnings": []})
     writer.write_document("workspace-before.json", before)
     writer.write_document("workspace-after.json", before)
     writer.write_document("workspace-diff.json", {"changed_paths": []})

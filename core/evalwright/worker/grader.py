@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -54,7 +54,7 @@ class Grader:
     canceled: Callable[[], bool]
     keep: Callable[[str, bytes], None]
     warn: Callable[[str], None]
-    tallies: dict[str, Tally] = field(default_factory=dict[str, Tally])
+    tallies: dict[str, Tally]
 
     def context(self, entry: ScorerEntry) -> GraderContext:
         """Return the context of one scorer."""
@@ -82,8 +82,8 @@ class GraderContext:
         try:
             asked = replace(request, repeat=grader.spec.repeat)
             reply = unless(grader.canceled, lambda: judge.ask(asked, self.deadline))
-        except JudgeError:
-            tally.failed()
+        except JudgeError as error:
+            tally.failed(error.cost)
             raise
         tally.answered(reply)
         return reply

@@ -117,7 +117,9 @@ class Meter:
             self.excess = self._beyond(usage)
         for limit in self._limits if self.excess is None else ():
             if _measured(limit, usage) is None:
-                self.warnings.append(f"the limit {limit} was not checked: the agent did not tell what it used")
+                self.warnings.append(
+                    f"the limit {limit} was not checked: the agent did not tell what it used, so only its time limit bounded it"
+                )
         return replace(result, usage=usage)
 
     def _feed(self, reader: TranscriptReader, data: bytes) -> None:
@@ -150,6 +152,8 @@ class Meter:
         if self._fed > MAX_TRANSCRIPT_BYTES:
             self.warnings.append(f"the transcript is not used: it is longer than {MAX_TRANSCRIPT_BYTES} bytes")
             return None
+        if left_out := sum(reader.left_out for reader in self._readers):
+            self.warnings.append(f"events of the transcript that are too long to be counted: {left_out}")
         return self._transcribed()
 
     def _read_file(self, parser: TranscriptParser[Any], session: Session, path: str) -> None:

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evalwright.canonical import finite
 from evalwright.errors import EvalwrightError, SandboxLost, TrialError
 from evalwright.redaction import Redactor
 
@@ -26,13 +27,19 @@ class Notes:
 
     def warn(self, code: str, message: str) -> None:
         """Note what changes no status."""
-        self.warnings.append({"code": code, "message": self._redactor.text(message)})
+        self.warnings.append({"code": code, "message": self._text(message)})
 
     def fail(self, code: str, kind: str, message: str, *, fault: str = "harness", transient: bool = False, **more: Any) -> None:
         """Note the first failure; later ones are its consequences. Another attempt may not meet a ``transient`` one."""
         if self.failure is None:
-            text = self._redactor.text(message)
-            self.failure = {"code": code, "kind": kind, "message": text, "fault": fault, "transient": transient, **more}
+            self.failure = {
+                "code": code,
+                "kind": kind,
+                "message": self._text(message),
+                "fault": fault,
+                "transient": transient,
+                **more,
+            }
 
     def defect(self, error: BaseException, plugin: str) -> None:
         """Turn an exception of a plugin into the failure: what it said, or the defect that it is."""
@@ -45,7 +52,7 @@ class Notes:
         elif isinstance(error, EvalwrightError):
             self.fail(error.code, "harness", error.message)
         else:
-            trace = self._redactor.text("".join(traceback.format_exception(error))[-MAX_TRACE:])
+            trace = self._text("".join(traceback.format_exception(error))[-MAX_TRACE:])
             message = f"{plugin} failed: {type(error).__name__}: {error}"
             self.fail("E_RUNNER_FAILED", "plugin_defect", message, traceback=trace)
 
@@ -53,3 +60,7 @@ class Notes:
         """Tell whether all that went wrong, in the trial and in its scores, is of a kind that another attempt may not meet."""
         broken = [record.get("transient", False) for record in records if record.get("error")]
         return (self.failure is None or bool(self.failure["transient"])) and all(broken)
+
+    def _text(self, text: str) -> str:
+        """Return a text as it can be stored: without secrets, and encodable."""
+        return self._redactor.text(str(finite(text)))

@@ -45,7 +45,8 @@ class Plugins:
             section: {name: PluginTable.from_json(table) for name, table in tables.get(section, {}).items()}
             for section in ("sandboxes", "services", "judges")
         }
-        judging = Judging(named["judges"], limits or Limits(), judge_cache)
+        self._prices = PriceTable.from_json(tables.get("prices", ()))
+        judging = Judging(named["judges"], limits or Limits(), judge_cache, self._prices)
         self.host = PluginHost(self.registry, named, {"judge": judging.make})
         runner, sandbox = PluginTable.from_json(tables["runner"]), PluginTable.from_json(tables["sandbox"])
         self.runner: Runner[Any] = self._create("runner", runner)
@@ -59,7 +60,6 @@ class Plugins:
         self._transcript: Mapping[str, Any] = self._agent.get("transcript") or {}
         parser = PluginTable.from_json(self._transcript["parser"]) if self._transcript else None
         self.parser: TranscriptParser[Any] | None = self._create("transcript", parser) if parser else None
-        self._prices = PriceTable.from_json(tables.get("prices", ()))
         asked = (reference for _, scorer in self.scorers for reference in scorer.uses())
         self.judges: list[Judge[Any]] = list(self.host.reach("judges", asked).values())
         deadline = Deadline.after(START_SECONDS)

@@ -12,9 +12,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from evalwright.canonical import finite
 from evalwright.errors import DiskFull, SandboxLost, TrialError
 from evalwright.interfaces import Beat, Store, give_tree
-from evalwright.judging import judge_secrets
+from evalwright.judging import Tally, judge_secrets, spent_on
 from evalwright.model import BUILTIN_SCORERS, Change, Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
 from evalwright.model.manifest import changes_between
 from evalwright.redaction import Redactor, credential_values
@@ -64,6 +65,7 @@ class Trial:
         self.after = Manifest()
         self.changes: tuple[Change, ...] = ()
         self.diff = b""
+        self.tallies: dict[str, Tally] = {}
 
     def run(self, bundle: Path | None) -> bytes:
         """Carry the trial out, write and seal its bundle, and return the result."""
@@ -83,7 +85,7 @@ class Trial:
             result = self._carry_out()
             if bundle is None and "digests" in result:
                 result["bundle"] = self._publish(directory)
-        return json.dumps(result, ensure_ascii=False).encode()
+        return json.dumps(result).encode("ascii")
 
     def _publish(self, directory: Path) -> str:
         """Put the bundle into the store that the coordinator reads, and return its tree."""
@@ -216,7 +218,7 @@ class Trial:
             self.notes.warn("W_USAGE_UNKNOWN", self.redactor.text(warning))
         usage = measured.usage
         if usage and usage.model:
-            measured = replace(measured, usage=replace(usage, model=self.redactor.text(usage.model)[:MAX_MODEL]))
+            measured = replace(measured, usage=replace(usage, model=self.redactor.text(finite(usage.model))[:MAX_MODEL]))
         return measured
 
     def _rescan(self, *, whole: bool) -> None:
@@ -263,6 +265,7 @@ class Trial:
             canceled=lambda: self.beat() == "cancel",
             keep=self.bundle.write_bytes,
             warn=lambda message: self.notes.warn("W_SANDBOX_LEFT", message),
+            tallies=self.tallies,
         )
         trial = ScoredTrial(
             case_id=spec.case_id,
@@ -304,7 +307,8 @@ class Trial:
         bundle.write_text("output.txt", answer.text)
         write_streams(bundle, result, self.redactor)
         record = runner_record(result, answer, context.opened, self.notes.failure, self.redactor)
-        bundle.write_document("runner.json", record | {"attempts": [*spec.former_attempts, self._row(status, result)]})
+        record |= {"attempts": [*spec.former_attempts, self._row(status, result)], "warnings": list(self.notes.warnings)}
+        bundle.write_document("runner.json", record)
         for name, manifest in (("before", self.before), ("after", self.after)):
             data = self.runtime.manifest_bytes(spec, self.store, manifest, self.redactor)
             bundle.write_bytes(f"workspace-{name}.json", data)
@@ -327,6 +331,7 @@ class Trial:
             "error": self.notes.failure,
             "transient": status == "error" and self.notes.transient(records),
             "usage": result.usage.as_json() if result.usage else None,
+            "judging": spent_on(self.tallies.values()),
             "duration_ms": round(result.completed.duration * 1000),
             "spans_ms": self.spans,
         }

@@ -27,7 +27,7 @@ def usage_from(data: bytes) -> Usage:
     if len(data) > MAX_BYTES:
         raise ValueError(f"it is longer than {MAX_BYTES} bytes")
     try:
-        record: Any = json.loads(data.decode("utf-8-sig"))
+        record: Any = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not is_object(record):
@@ -51,6 +51,13 @@ def peek(exchange: Path) -> Usage | None:
             return usage_from(file.read(MAX_BYTES + 1)) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
     except (OSError, ValueError):
         return None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice")
+    return found
 
 
 def _checked(name: str, value: Any) -> Any:

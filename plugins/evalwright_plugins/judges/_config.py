@@ -15,7 +15,7 @@ from evalwright.interfaces import Problem
 from evalwright.model import Usage
 from evalwright_plugins.judges._json import is_object
 
-__all__ = ["HttpConfig", "Price", "count", "expanded", "key_of", "missing_keys", "secret_values"]
+__all__ = ["HttpConfig", "Price", "cost_of", "count", "expanded", "key_of", "missing_keys", "secret_values"]
 
 Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -74,6 +74,11 @@ class HttpConfig(BaseModel, extra="forbid", frozen=True, strict=True):
         if parts.username or parts.password or parts.query or parts.fragment:
             raise ValueError("holds no user, password, query or fragment; keys go into api_key_env")
         return url
+
+
+def cost_of(config: HttpConfig, usage: Usage | None) -> float | None:
+    """Return what a reply cost in US dollars, ``None`` when the table names no price or the server no tokens."""
+    return config.price.cost(usage) if config.price and usage else None
 
 
 def key_of(config: HttpConfig) -> str:

@@ -10,7 +10,7 @@ import httpx
 from evalwright.errors import JudgeError, JudgeRefused, JudgeUnreadable
 from evalwright.interfaces import Deadline, Host, Judge, JudgeReply, JudgeRequest, Problem
 from evalwright.model import Usage
-from evalwright_plugins.judges._config import HttpConfig, count, expanded, key_of, missing_keys, secret_values
+from evalwright_plugins.judges._config import HttpConfig, cost_of, count, expanded, key_of, missing_keys, secret_values
 from evalwright_plugins.judges._http import JsonClient, error_text
 from evalwright_plugins.judges._json import is_object
 
@@ -93,21 +93,31 @@ class AnthropicJudge(Judge[AnthropicConfig]):
         return body
 
     def _reply(self, document: Mapping[str, Any]) -> JudgeReply:
-        finish = document.get("stop_reason")
-        if finish == "refusal":
-            raise JudgeRefused("the model declined to answer", hint="change the rubric, or ask another model")
-        if finish == "max_tokens":
-            raise JudgeUnreadable("the reply was cut", hint="raise max_tokens", kind="judge_truncated")
-        try:
-            text = "".join(str(part["text"]) for part in document["content"] if part["type"] == "text")
-        except (LookupError, TypeError) as error:
-            raise JudgeUnreadable("the server's answer has no content", hint="look at the server's log") from error
-        if not isinstance(finish, str) or finish not in ENDS or not text:
-            raise JudgeUnreadable("the model ended without an answer", hint="look at the server's log")
         usage = _usage(document.get("usage"))
-        cost = self.config.price.cost(usage) if self.config.price and usage else None
+        cost = cost_of(self.config, usage)
+        try:
+            text, finish = _answered(document)
+        except JudgeError as error:
+            error.cost = cost
+            raise
         model = document.get("model")
         return JudgeReply(text=text, model=model if isinstance(model, str) else None, finish=finish, usage=usage, cost=cost)
+
+
+def _answered(document: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the text and why it ended."""
+    finish = document.get("stop_reason")
+    if finish == "refusal":
+        raise JudgeRefused("the model declined to answer", hint="change the rubric, or ask another model")
+    if finish == "max_tokens":
+        raise JudgeUnreadable("the reply was cut", hint="raise max_tokens", kind="judge_truncated")
+    try:
+        text = "".join(str(part["text"]) for part in document["content"] if part["type"] == "text")
+    except (LookupError, TypeError) as error:
+        raise JudgeUnreadable("the server's answer has no content", hint="look at the server's log") from error
+    if not isinstance(finish, str) or finish not in ENDS or not text:
+        raise JudgeUnreadable("the model ended without an answer", hint="look at the server's log")
+    return text, finish
 
 
 def _usage(table: Any) -> Usage | None:

@@ -118,12 +118,15 @@ class CommandJudge(Judge[CommandJudgeConfig]):
 
 
 def _checked(reply: JudgeReply, record: Mapping[str, Any]) -> JudgeReply:
-    finish = record.get("finish")
-    if finish == "refusal":
-        raise JudgeRefused("the model declined to answer", hint="change the rubric, or ask another model")
-    if finish == "length":
-        raise JudgeUnreadable("the reply was cut", hint="allow more tokens", kind="judge_truncated")
-    cost = reply.cost
+    cost, finish = reply.cost, record.get("finish")
     if cost is not None and (isinstance(cost, bool) or not isinstance(cost, (int, float)) or not 0 <= cost < float("inf")):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise JudgeUnreadable("cost is no number of dollars", hint="see the docs of this judge")
-    return reply
+    if finish not in ("refusal", "length"):
+        return reply
+    error: JudgeError = (
+        JudgeRefused("the model declined to answer", hint="change the rubric, or ask another model")
+        if finish == "refusal"
+        else JudgeUnreadable("the reply was cut", hint="allow more tokens", kind="judge_truncated")
+    )
+    error.cost = cost
+    raise error

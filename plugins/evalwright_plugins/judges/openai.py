@@ -10,7 +10,7 @@ import httpx
 from evalwright.errors import JudgeError, JudgeRefused, JudgeUnavailable, JudgeUnreadable
 from evalwright.interfaces import Deadline, Host, Judge, JudgeReply, JudgeRequest, Problem
 from evalwright.model import Usage
-from evalwright_plugins.judges._config import HttpConfig, count, expanded, key_of, missing_keys, secret_values
+from evalwright_plugins.judges._config import HttpConfig, cost_of, count, expanded, key_of, missing_keys, secret_values
 from evalwright_plugins.judges._http import JsonClient, error_text
 from evalwright_plugins.judges._json import is_list, is_object
 
@@ -99,22 +99,32 @@ class OpenaiJudge(Judge[OpenaiConfig]):
     def _reply(self, document: Mapping[str, Any]) -> JudgeReply:
         if document.get("error"):
             raise JudgeUnavailable("the server sent an error in place of an answer", hint="try later")
-        try:
-            (choice,) = document["choices"]
-            message, finish = choice["message"], choice.get("finish_reason")
-            text, refusal = _text(message.get("content")), message.get("refusal")
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise JudgeUnreadable("the server's answer has no single choice", hint="look at the server's log") from error
-        if refusal or finish == "content_filter":
-            raise JudgeRefused("the model declined to answer", hint="change the rubric, or ask another model")
-        if finish == "length":
-            raise JudgeUnreadable("the reply was cut", hint="raise max_tokens", kind="judge_truncated")
-        if not isinstance(finish, str | None) or finish not in ENDS or text is None:
-            raise JudgeUnreadable("the model ended without an answer", hint="look at the server's log")
         usage = _usage(document.get("usage"))
-        cost = self.config.price.cost(usage) if self.config.price and usage else None
+        cost = cost_of(self.config, usage)
+        try:
+            text, finish = _answered(document)
+        except JudgeError as error:
+            error.cost = cost
+            raise
         model = document.get("model")
         return JudgeReply(text=text, model=model if isinstance(model, str) else None, finish=finish, usage=usage, cost=cost)
+
+
+def _answered(document: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return the text of the only choice and why it ended."""
+    try:
+        (choice,) = document["choices"]
+        message, finish = choice["message"], choice.get("finish_reason")
+        text, refusal = _text(message.get("content")), message.get("refusal")
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise JudgeUnreadable("the server's answer has no single choice", hint="look at the server's log") from error
+    if refusal or finish == "content_filter":
+        raise JudgeRefused("the model declined to answer", hint="change the rubric, or ask another model")
+    if finish == "length":
+        raise JudgeUnreadable("the reply was cut", hint="raise max_tokens", kind="judge_truncated")
+    if not isinstance(finish, str | None) or finish not in ENDS or text is None:
+        raise JudgeUnreadable("the model ended without an answer", hint="look at the server's log")
+    return text, finish
 
 
 def _text(content: Any) -> str | None:

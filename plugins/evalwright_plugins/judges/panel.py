@@ -68,16 +68,22 @@ class PanelJudge(Judge[PanelConfig]):
             outcomes = [future.result() for future in asked]
         replies = [outcome for outcome in outcomes if isinstance(outcome, JudgeReply)]
         if len(replies) < self._quorum:
-            raise self._short(outcomes, len(replies))
+            error = self._short(outcomes, len(replies))
+            error.cost = _cost(outcomes)
+            raise error
         said = [_said(reply, request) for reply in replies]
-        text, verdict = self._decided(replies, said, request)
+        try:
+            text, verdict = self._decided(replies, said, request)
+        except JudgeUnreadable as error:
+            error.cost = _cost(outcomes)
+            raise
         return JudgeReply(
             text=text,
             verdict=verdict,
             model=", ".join(sorted({reply.model for reply in replies if reply.model})) or None,
             finish="stop",
             usage=_usage(replies),
-            cost=_total([reply.cost for reply in replies]),
+            cost=_cost(outcomes),
             details={"votes": self._votes(outcomes, request), "agreed": len(set(map(_key, said))) == 1},
         )
 
@@ -140,6 +146,13 @@ def _only_score(value: Any) -> float | None:
 
 def _key(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
+
+
+def _cost(outcomes: list[Outcome]) -> float | None:
+    """Return what all members cost in US dollars, those that gave no verdict too; a cached reply costs nothing."""
+    costs = [outcome.cost for outcome in outcomes if isinstance(outcome, JudgeError) or not outcome.cached]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None
 
 
 def _usage(replies: list[JudgeReply]) -> Usage:

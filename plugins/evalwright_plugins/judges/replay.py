@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -53,13 +54,13 @@ class ReplayJudge(Judge[ReplayConfig]):
         return {"replay": request.digest, "reply": reply.as_json() if reply else None}
 
     def ask(self, request: JudgeRequest, deadline: Deadline) -> JudgeReply:
-        """Return the recorded reply. Raises ``JudgeError`` for a question that was not recorded."""
+        """Return the recorded reply, which costs nothing again. Raises ``JudgeError`` for a question that was not recorded."""
         reply = self._found(request)
         if reply is None:
             raise JudgeError(
                 f"no reply is recorded for {request.digest}", hint="record it with the judge itself", kind="judge_not_recorded"
             )
-        return reply
+        return replace(reply, cost=0.0)
 
     def _found(self, request: JudgeRequest) -> JudgeReply | None:
         recorded = self._recorded()

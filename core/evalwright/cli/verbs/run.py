@@ -72,7 +72,7 @@ def experiment_reply(project: Project, outcome: ExperimentOutcome) -> Reply:
     if len(outcome.runs) == 1:
         return outcome_reply(session, outcome.runs[0])
     for run in outcome.runs:
-        for warning in run.report.warnings:
+        for warning in [one for one in run.report.warnings if one not in session.warnings]:
             session.warn(warning["code"], f"{run.report.run_id}: {warning['message']}")
     errors = outcome.data["totals"]["harness_errors"]
     if errors:

@@ -11,7 +11,7 @@ from evalwright.report.figures.failures import Failure
 from evalwright.report.figures.grid import case_rows
 from evalwright.report.figures.groups import Group
 from evalwright.report.forms.experiment_text import arms_table, heat_map, remarks
-from evalwright.report.forms.markdown import escaped, failure_lines
+from evalwright.report.forms.markdown import escaped, failure_lines, warning_lines
 from evalwright.report.screen import Screen, counted, money, rate_text
 
 __all__ = ["experiment_markdown", "groups_markdown"]
@@ -41,7 +41,7 @@ def experiment_markdown(
     picture that stands in the text itself.
     """
     arms = arm_figures(view)
-    lines = [f"# {escaped(view.suite)}: {_answer(arms)}", "", _size(view, arms), ""]
+    lines = [f"# {escaped(view.suite)}: {_answer(arms)}", "", _size(view, arms), "", *warning_lines(view.warnings)]
     lines += _arms(arms)
     lines += _picture("rates.svg", pictures) or _drawn(arms_table(arms, PAGE))
     lines += ["", *(f"- {escaped(difference.sentence)}" for difference in comparisons)] if comparisons else []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from evalwright.report.forms.text import usage_lines
 from evalwright.report.projection import Projection, ReportedCase
 from evalwright.report.totals import rates
 from evalwright.report.wording import finding_text, printable
 
-__all__ = ["escaped", "failure_lines", "markdown_report"]
+__all__ = ["escaped", "failure_lines", "markdown_report", "warning_lines"]
 
 
 def markdown_report(report: Projection, *, failures_only: bool = False) -> str:
@@ -23,6 +25,7 @@ def markdown_report(report: Projection, *, failures_only: bool = False) -> str:
         "| {attempted} | {scored} | {passed} | {harness_errors} | {agent_faults} | {unscored} |".format(**totals),
         "",
         *(f"{line}\n" for line in usage_lines(report)),
+        *warning_lines(report.warnings),
         f"Report hash: `{report.report_hash}`",
         "",
         "## Failures",
@@ -49,6 +52,11 @@ def failure_lines(case: ReportedCase) -> list[str]:
         reasons = [escaped(finding_text(finding)) for finding in score["findings"]] or [escaped(str(score["label"]))]
         lines += [f"  - {name}: {reason}" for reason in reasons]
     return lines
+
+
+def warning_lines(warnings: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return what casts doubt on the results, a paragraph each."""
+    return [f"**Warning**: {escaped(one['message'])} (`{printable(one['code'])}`)\n" for one in warnings]
 
 
 def escaped(text: str) -> str:
