@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evalwright.errors import RunCorrupt
@@ -23,6 +23,7 @@ from evalwright_plugins.workflow.findings import (
     split,
 )
 
+STEADY = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 WHITE_SPACE = "\t\n\v\f\r \u00a0\u2003\u2028\u3000\ufeff"
 DOCSTRING = Finding("P1", "add() has no docstring — 缺少文档")
 SAME = Finding("P1", "same issue")
@@ -48,6 +49,7 @@ def test_fingerprints_are_those_of_buildbeats_ledgers(finding: Finding, expected
     assert finding.fingerprint == expected
 
 
+@STEADY
 @given(severities, st.lists(st.text(st.characters(codec="ascii", exclude_characters=WHITE_SPACE), min_size=1), min_size=1))
 def test_fingerprint_ignores_case_and_white_space(severity: Any, words: list[str]) -> None:
     spread = WHITE_SPACE.join(words)
@@ -56,6 +58,7 @@ def test_fingerprint_ignores_case_and_white_space(severity: Any, words: list[str
     assert Finding(severity, spread.upper()).fingerprint == Finding(severity, spread.lower()).fingerprint
 
 
+@STEADY
 @given(summaries)
 def test_fingerprint_tells_severities_apart(summary: str) -> None:
     assert len({Finding(severity, summary).fingerprint for severity in SEVERITIES}) == 4
@@ -69,6 +72,7 @@ def test_lone_surrogate_has_a_fingerprint() -> None:
     assert Finding("P2", "odd \ud800").fingerprint == Finding("P2", "odd \ufffd").fingerprint
 
 
+@STEADY
 @given(severities, summaries, st.none() | st.text(), st.none() | st.integers(1, 9999))
 def test_finding_reads_back_from_its_record(severity: Any, summary: str, file: str | None, line: int | None) -> None:
     finding = Finding(severity, summary, file, line)
@@ -168,6 +172,7 @@ def test_unusable_output_is_refused_with_place_and_cure(data: bytes, place: str)
     assert len(str(caught.value)) < 300
 
 
+@STEADY
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode) | st.from_regex(r"```[^\x00]*").map(str.encode))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     found: Envelope | EnvelopeError

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from evalwright_plugins.workflow.model.policy import Policy
 from evalwright_plugins.workflow.policies import Facts, Verdict, evaluate
 
+STEADY = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 Value = bool | None
 Record = dict[str, Any]
 NAMES = "abcd"
@@ -93,6 +94,7 @@ def test_connectives_have_kleenes_truth_tables(left: Value, right: Value) -> Non
     assert truth({"not": A}, world) is (None if left is None else not left)
 
 
+@STEADY
 @given(conditions, conditions, conditions, worlds)
 def test_conditions_obey_the_laws_of_kleenes_logic(one: Record, two: Record, three: Record, world: dict[str, Value]) -> None:
     def value(when: Record) -> Value:
@@ -107,6 +109,7 @@ def test_conditions_obey_the_laws_of_kleenes_logic(one: Record, two: Record, thr
     assert value({"all": [one]}) is value({"any": [one]}) is value(one)
 
 
+@STEADY
 @given(conditions, worlds, st.fixed_dictionaries({name: st.booleans() for name in NAMES}))
 def test_more_knowledge_never_changes_what_is_known(when: Record, world: dict[str, Value], later: dict[str, bool]) -> None:
     known = {name: later[name] if value is None else value for name, value in world.items()}
@@ -117,12 +120,14 @@ def test_more_knowledge_never_changes_what_is_known(when: Record, world: dict[st
     assert before is None or after is before
 
 
+@STEADY
 @given(conditions)
 def test_nothing_passes_where_nothing_is_verified(when: Record) -> None:
     assert verdict(when, {}).result == "WAIT_HUMAN"
     assert verdict({"not": when}, {}).result == "WAIT_HUMAN"
 
 
+@STEADY
 @given(conditions, worlds)
 def test_verdict_that_does_not_pass_says_why(when: Record, world: dict[str, Value]) -> None:
     found = verdict(when, world)

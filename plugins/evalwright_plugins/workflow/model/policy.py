@@ -71,8 +71,8 @@ class HumanApproved(_Table):
 class Predicate(_Table):
     """A condition: exactly one of these keys."""
 
-    all: Annotated[tuple[Predicate, ...], Field(strict=False, min_length=1)] | None = None
-    any: Annotated[tuple[Predicate, ...], Field(strict=False, min_length=1)] | None = None
+    all: Annotated[tuple[Predicate, ...], Field(strict=False)] | None = None
+    any: Annotated[tuple[Predicate, ...], Field(strict=False)] | None = None
     not_: Predicate | None = Field(None, alias="not")
     evidence_exists: EvidenceExists | None = Field(None, alias="evidence.exists")
     artifact_accepted: Name | None = Field(None, alias="artifact.accepted")
@@ -85,9 +85,9 @@ class Predicate(_Table):
     @model_validator(mode="after")
     def _exactly_one_key(self) -> Self:
         given = self.model_fields_set
-        if len(given) != 1 or getattr(self, next(iter(given))) is None:
+        if len(given) != 1 or not getattr(self, next(iter(given))):
             keys = [field.alias or name for name, field in type(self).model_fields.items()]
-            raise ValueError(f"a condition has exactly one of the keys {', '.join(keys)}")
+            raise ValueError(f"a condition has exactly one of the keys {', '.join(keys)}, and nothing empty in it")
         return self
 
     @property
