@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.workflow.repositories import commit, git
 
+from evalwright.errors import EvalwrightError
 from evalwright.interfaces import Command
 from evalwright.model import Completed
 from evalwright.processes import Supervisor
@@ -95,6 +97,8 @@ def test_our_git_runs_no_program_of_an_agent(
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     trap(root, str(program))
     ran.unlink(missing_ok=True)
+    with contextlib.suppress(EvalwrightError):
+        workspace.candidate()
     (root / "src/b").write_text("touched\n")
     assert "src/b" in workspace.dirty()
     workspace.changed(base)

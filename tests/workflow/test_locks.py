@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import multiprocessing
 import os
 from multiprocessing.connection import Connection
@@ -68,6 +69,19 @@ def test_removed_lock_file_does_not_let_two_in(tmp_path: Path) -> None:
         with pytest.raises(RunBusy):
             Lock.take(tmp_path / "lock")
         fresh.release()
+
+
+def test_lock_on_a_file_that_was_removed_meanwhile_is_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = fcntl.flock
+
+    def late(descriptor: int, operation: int) -> None:
+        honest(descriptor, operation)
+        monkeypatch.undo()
+        (tmp_path / "lock").unlink()
+
+    monkeypatch.setattr("evalwright_plugins.workflow.workspace.locks.fcntl.flock", late)
+    with hold(tmp_path / "lock"), pytest.raises(RunBusy):
+        Lock.take(tmp_path / "lock")
 
 
 def test_patience_waits_for_the_other(tmp_path: Path) -> None:

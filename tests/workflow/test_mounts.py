@@ -181,6 +181,7 @@ def test_link_that_a_step_laid_shows_the_next_one_nothing(workspace: Workspace, 
 
 def test_tidying_by_the_user_does_not_take_the_branch_from_under_a_step(workspace: Workspace, repository: Repository) -> None:
     with inside(workspace, readonly=False) as session:
+        assert sh(session, "echo newer > src/a; git commit -qam zero").exit_code == 0
         for words in (["pack-refs", "--all", "--prune"], ["repack", "-adq"], ["prune", "--expire=now"]):
             git(repository.checkout, *words)
         done = sh(session, "echo new > src/a; git commit -qam one")

@@ -42,7 +42,8 @@ class Lock:
         while True:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
             try:
-                if _locked(descriptor, shared=shared) and _is_still(path, descriptor):
+                locked = _locked(descriptor, shared=shared)
+                if locked and _is_still(path, descriptor):
                     if not shared:
                         os.ftruncate(descriptor, 0)
                         os.pwrite(descriptor, json.dumps(_record()).encode(), 0)
@@ -51,9 +52,10 @@ class Lock:
                 os.close(descriptor)
                 raise
             os.close(descriptor)
-            if time.monotonic() >= give_up:
-                raise _busy(path)
-            time.sleep(PAUSE_SECONDS)
+            if not locked:
+                if time.monotonic() >= give_up:
+                    raise _busy(path)
+                time.sleep(PAUSE_SECONDS)
 
     def release(self) -> None:
         """Unlock. Doing it again does nothing."""
