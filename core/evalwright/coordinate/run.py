@@ -147,8 +147,7 @@ def created(request: RunRequest, passes: Sequence[Pass], record: ExperimentRecor
         for cell, plan, inputs, identity in passes:
             lease = create_run(request, plan, inputs, identity, cell.run_id, record.id)
             parts.append(Part(lease=lease, plan=plan, inputs=inputs, identity=identity))
-        relation = {"relation": "replay" if request.replayed_from else "executed", "of": request.replayed_from}
-        record.log(*(("RUN_LINKED", {"run": cell.run_id, **relation, "evidence": "full"}) for cell, *_ in passes))
+        record.link((cell.run_id for cell, *_ in passes), request.replayed_from)
     except BaseException:
         for part in parts:
             part.lease.release()

@@ -32,7 +32,7 @@ def verify_experiment(layout: Layout, name: str) -> Record:
         found = damage.as_json() if damage else _damage("missing", "the file is missing")
         return result | {"ok": False, "first_damage": {**found, **where}, "runs": []}
     events = read_events(log)
-    linked = {event["data"]["run"] for event in events if event["type"] == "RUN_LINKED"}
+    linked = record.linked(events)
     arms = record.arms(events)
     runs = [_checked(layout, cell, document, arms, began=cell.run_id in linked) for cell in record.cells(events)]
     broken = [run["first_damage"] for run in runs if not run["ok"]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,18 @@ class ExperimentRecord:
             for name, data in events:
                 ledger.append(name, data)
             ledger.commit()
+
+    def link(self, runs: Iterable[str], of: str | None = None) -> None:
+        """Put executed runs on record, each once. ``of`` is the run whose failures they do again."""
+        known = self.linked()
+        relation = {"relation": "replay" if of else "executed", "of": of, "evidence": "full"}
+        links = [("RUN_LINKED", {"run": run, **relation}) for run in runs if run not in known]
+        if links:
+            self.log(*links)
+
+    def linked(self, events: Sequence[Event] | None = None) -> set[str]:
+        """Return the ids of the runs that were made, whether they still exist or not."""
+        return {str(e["data"]["run"]) for e in (self.events() if events is None else events) if e["type"] == "RUN_LINKED"}
 
     def events(self) -> list[Event]:
         """Return all events, verified. Raises ``LedgerDamaged``."""
