@@ -156,8 +156,12 @@ def _unfinished(run: RunDirectory, record: Mapping[str, Any], place: Mapping[str
     done = dict.fromkeys(event["data"]["case"] for event in events if event["type"] == "TRIAL_FINISHED")
     trials: list[Trial] = []
     for case_id in done:
-        score = read_object(run.case(case_id) / "score.json")
-        trials.append(_trial(run, place, case_id, score["status"], score.get("fault"), score["scores"], spans))
+        path = run.case(case_id) / "score.json"
+        score = read_object(path)
+        try:
+            trials.append(_trial(run, place, case_id, score["status"], score.get("fault"), score["scores"], spans))
+        except KeyError as error:
+            raise RunCorrupt(f"{path} lacks {error}", hint="restore it from a copy") from error
     return RunRows(
         run=run,
         suite=suite,

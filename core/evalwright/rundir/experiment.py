@@ -12,7 +12,7 @@ from evalwright.ledger import Event, Ledger, read_events
 from evalwright.rundir.documents import disk_errors, read_object, write_document
 from evalwright.workspace import remove_tree
 
-__all__ = ["Cell", "ExperimentRecord"]
+__all__ = ["Cell", "ExperimentRecord", "mismatch"]
 
 PATIENCE_SECONDS = 10.0
 
@@ -124,3 +124,16 @@ class ExperimentRecord:
     def runs(self) -> list[str]:
         """Return the ids of its runs, in the order of :meth:`cells`."""
         return [cell.run_id for cell in self.cells()]
+
+
+def mismatch(run: Mapping[str, Any], cell: Cell, suite: Mapping[str, Any], arms: Mapping[str, Any]) -> str | None:
+    """Return in what a run (its ``run.json``) is not the one that was planned; ``suite`` and ``arms`` are the record's."""
+    identity: Mapping[str, Any] = run.get("suite_identity") or {}
+    place: Mapping[str, Any] = run.get("experiment") or {}
+    if (place.get("arm"), place.get("repeat")) != (cell.arm, cell.repeat):
+        return f"it is not pass {cell.repeat} of the arm {cell.arm}"
+    if identity.get("arm_digest") != arms.get(cell.arm, {}).get("arm_digest"):
+        return f"the arm {cell.arm} had other settings than those on record"
+    if identity.get("suite_hash") != suite.get("suite_hash"):
+        return "it measured another suite"
+    return None
