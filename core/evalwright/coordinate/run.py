@@ -25,7 +25,6 @@ from evalwright.store import DirectoryStore
 
 __all__ = ["ExperimentOutcome", "RunOutcome", "run_experiment", "run_suite"]
 
-ALPHA = 0.05
 UNSANDBOXED = "the runner and its commands run as you, with your files and network; choose a sandbox to isolate them"
 
 
@@ -173,7 +172,7 @@ def _recorded(request: RunRequest, passes: Sequence[Pass], subject: str) -> Expe
                 "suite": {key: identity[key] for key in ("suite_name", "suite_hash", "fixtures_hash", "hidden_hash")},
                 "arms": {plan.arm: arm_record(plan, identity) for _, plan, _, identity in passes},
                 "primary": plan.suite.primary,
-                "alpha": ALPHA,
+                "alpha": plan.suite.alpha,
                 "max_cost_usd": request.max_cost,
             }
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 from evalwright.errors import LedgerDamaged, RunCorrupt
 from evalwright.ledger import Event
+from evalwright.model import DEFAULT_ALPHA
 from evalwright.report.totals import rates
 from evalwright.report.trials import RunRows, Trial, rows_of
 from evalwright.rundir import Layout, find_run, is_experiment, read_object
@@ -114,7 +115,7 @@ def read_experiment(layout: Layout, name: str) -> ExperimentView:
         id=record.id,
         suite=str(document.get("suite", {}).get("suite_name", "")),
         primary=document.get("primary"),
-        alpha=float(document.get("alpha", 0.05)),
+        alpha=float(document.get("alpha", DEFAULT_ALPHA)),
         cells=cells,
         runs=runs,
         damaged=damaged,
@@ -152,4 +153,4 @@ def read_subject(layout: Layout, name: str | None, run_dir: str | None = None) -
     run = find_run(layout, name, run_dir)
     rows = rows_of(run)
     cell = Cell(rows.repeat, rows.arm, rows.id, len(rows.planned))
-    return ExperimentView(id=rows.id, suite=rows.suite, primary=None, alpha=0.05, cells=[cell], runs=[rows])
+    return ExperimentView(id=rows.id, suite=rows.suite, primary=None, alpha=DEFAULT_ALPHA, cells=[cell], runs=[rows])

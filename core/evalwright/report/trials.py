@@ -9,14 +9,14 @@ from typing import Any
 from evalwright.canonical import is_object
 from evalwright.errors import LedgerDamaged, RunCorrupt
 from evalwright.ledger import read_events
-from evalwright.model import DEFAULT_ARM, Usage
+from evalwright.model import DEFAULT_ARM, METRICS, Usage
 from evalwright.report.overlap import Span, spans_of
 from evalwright.report.projection import project
 from evalwright.rundir import RunDirectory, read_object
 
 __all__ = ["RunRows", "Trial", "lacks", "rows_of"]
 
-ALWAYS = frozenset({"pass_rate", "score", "cost", "duration"})
+ALWAYS = frozenset(METRICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,8 +67,7 @@ def _damaged(view: ExperimentView) -> Iterator[Part]:
         if cell.run_id in view.damaged:
             text = _line(view.damaged[cell.run_id])
             problem = Remark(case=cell.run_id, rule=DAMAGED_RUN, level="error", text=text)
-            place = {"run_id": cell.run_id, "suite": view.suite, "arm": cell.arm, "repeat": cell.repeat}
-            yield Part(**place, remarks=[], problems=[problem])
+            yield Part(run_id=cell.run_id, suite=view.suite, arm=cell.arm, repeat=cell.repeat, remarks=[], problems=[problem])
 
 
 def _part(run: RunRows, cases: Sequence[ReportedCase]) -> Part:
