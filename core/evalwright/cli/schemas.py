@@ -322,6 +322,7 @@ DEFINITIONS: dict[str, Schema] = {
         requires=TEXTS,
         retry=_object("", infrastructure=COUNT, backoff_seconds={"type": "number", "minimum": 0}),
         primary=TEXT,
+        analysis=_object("", metric=TEXT, alpha={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
         arms={"type": "object", "additionalProperties": _object("", runner=REFERENCE, sandbox=REFERENCE, judges=OBJECT)},
         repeats={"type": "integer", "minimum": 1},
         tags=TEXTS,
