@@ -99,3 +99,54 @@ def test_metric_is_named_once(project: Project, here: Call) -> None:
     (problem,) = here("validate", "demo")[1]["errors"]
 
     assert (problem["key"], problem["hint"]) == ("analysis.metric", "leave one of them out")
+
+
+@pytest.mark.parametrize(
+    ("words", "exploratory"),
+    [
+        ([], False),
+        (["--metric", "pass_rate", "--alpha", "0.01"], False),
+        (["--metric", "exact"], True),
+        (["--alpha", "0.06"], True),
+    ],
+)
+def test_answer_to_what_was_not_declared_is_exploratory(
+    project: Project, here: Call, words: list[str], exploratory: bool
+) -> None:
+    suite(project)
+    assert here("run", "demo", "--run-id", "x")[0] == 0
+
+    for sides in (["x"], ["x:bad", "x:good"]):
+        assert here("compare", *sides, *words)[1]["data"]["exploratory"] is exploratory
+    assert here("compare", "x.bad.1", "x.good.1", *words)[1]["data"]["exploratory"] is False
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "hint"),
+    [
+        (["--gate", "passrate>=1"], "the metric passrate", "did you mean pass_rate?"),
+        (["--gate", "exakt>=1"], "the metric exakt", "did you mean exact?"),
+        (["--gate", "zzz<=1"], "the metric zzz", "known: "),
+        (["--repeats", "1001"], "at most 1000", ""),
+    ],
+)
+def test_what_can_never_be_answered_is_refused_before_anything_runs(
+    project: Project, here: Call, words: list[str], said: str, hint: str
+) -> None:
+    suite(project)
+
+    code, document = here("run", "demo", "--run-id", "x", *words)
+
+    assert (code, document["errors"][0]["code"]) == (1, "E_CASE_INVALID")
+    assert said in document["errors"][0]["message"]
+    assert hint in document["errors"][0]["hint"]
+    assert not (project.path / "evals" / "experiments").exists()
+
+
+def test_band_refuses_items_of_a_scorer_that_tells_of_none(project: Project, here: Call) -> None:
+    suite(project)
+    assert here("run", "demo", "--run-id", "x", "--repeats", "2")[0] == 0
+
+    for name in ("exact", "nothing"):
+        code, document = here("band", "x", "--items", name)
+        assert (code, document["errors"][0]["key"]) == (1, "items")

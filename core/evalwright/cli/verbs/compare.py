@@ -62,7 +62,8 @@ def _within(session: Session, layout: Layout) -> Answer:
     look = take_look(layout, view, metric) if is_experiment(layout, view.id) else None
     warn_of(session, view)
     alpha, effect = options.alpha or view.alpha, options.min_effect or 0.0
-    return [view], compare_sides(sides[0], sides[1:], metric=metric, alpha=alpha, min_effect=effect, look=look)
+    found = compare_sides(sides[0], sides[1:], metric=metric, alpha=alpha, min_effect=effect, look=look)
+    return [view], found if look is None else _declared(view, found, metric, alpha)
 
 
 def _between(session: Session, layout: Layout) -> Answer:
@@ -83,7 +84,14 @@ def _between(session: Session, layout: Layout) -> Answer:
     same = one.id == two.id and is_experiment(layout, one.id)
     look = take_look(layout, one, metric) if same else None
     alpha, effect = options.alpha or one.alpha, options.min_effect or 0.0
-    return views, compare_sides(sides[0], sides[1:], metric=metric, alpha=alpha, min_effect=effect, look=look)
+    compared = compare_sides(sides[0], sides[1:], metric=metric, alpha=alpha, min_effect=effect, look=look)
+    return views, compared if look is None else _declared(one, compared, metric, alpha)
+
+
+def _declared(view: ExperimentView, found: list[ArmComparison], metric: str, alpha: float) -> list[ArmComparison]:
+    """Mark answers to what the experiment's record does not ask."""
+    undeclared = metric != (view.primary or DEFAULT_METRIC) or alpha > view.alpha
+    return [replace(comparison, undeclared=undeclared) for comparison in found]
 
 
 def _labelled(view: ExperimentView, side: Side) -> Side:
