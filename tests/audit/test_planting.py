@@ -10,6 +10,7 @@ import pytest
 from evalwright.audit.canaries import CONTROLS, PLACES, new_codes, token
 from evalwright.audit.planting import Planted, gold_digests
 from evalwright.audit.text import leak_text
+from evalwright.rundir import Layout
 from evalwright.suite import load_suite
 
 if TYPE_CHECKING:
@@ -78,6 +79,10 @@ def test_what_one_case_ends_with_and_another_begins_with_does_not_count(project:
     assert known(project, cases, files) == set()
 
 
+def layout(project: Project) -> Layout:
+    return Layout(project.path / "evals", project.path / "evals" / "runs")
+
+
 def test_planted_suite_is_a_valid_one_without_the_user_s_gold(project: Project) -> None:
     files = {"hidden/a/test_it.py": LONG, "fixtures/other/b.txt": "b\n", "agent/run.sh": "true\n"}
     cases = [{"id": "a", "hidden": "hidden/a", "expect": {"exact": LONG}}, {"id": "b", "workspace": "fixtures/other"}]
@@ -86,7 +91,7 @@ def test_planted_suite_is_a_valid_one_without_the_user_s_gold(project: Project) 
     suite = load_suite(project.suite(cases=cases, scorers=scorers, files=files, runner=runner)).suite
     planted = Planted(project.path / "place", new_codes())
 
-    places = planted.plant(suite, suite.cases[0], seconds=5.0, since=0.0)
+    places = planted.plant(suite, suite.cases[0], layout(project), seconds=5.0, since=0.0)
 
     checked = load_suite(planted.suite).suite
     assert [case.task for case in checked.cases] == ["finished", "graded", "spy"]
@@ -107,7 +112,7 @@ def test_planted_suite_is_a_valid_one_without_the_user_s_gold(project: Project) 
 def test_no_record_of_the_test_holds_a_whole_canary(project: Project) -> None:
     suite = load_suite(project.suite(cases=[{"id": "a", "expect": {"exact": "x"}}], scorers=[{"use": "exact"}])).suite
     planted = Planted(project.path / "place", new_codes())
-    planted.plant(suite, suite.cases[0], seconds=5.0, since=0.0)
+    planted.plant(suite, suite.cases[0], layout(project), seconds=5.0, since=0.0)
 
     records = (planted.suite / "suite.json").read_text() + (planted.root / "known.json").read_text()
 

@@ -1,4 +1,4 @@
-"""The long chaos: ``python -m tests.chaos --minutes 10`` kills runs under every queue until the time is over."""
+"""The long chaos: ``python -m tests.chaos --minutes 10`` kills runs and experiments under every queue until time is over."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.chaos.experiments import at_random_times, chaotic_experiment
 from tests.chaos.harness import QUEUES, Chaos, Strike, Target, at_each_event, at_event, at_random, targets
 
 LONGEST_CASCADE = 8
@@ -24,6 +25,7 @@ def main() -> int:
     chaos = Chaos(base)
     rounds = kills = violations = 0
     give_up = time.monotonic() + options.minutes * 60
+    whole = {queue: chaotic_experiment(chaos, f"whole-{queue}", [], queue=queue) for queue in options.queue or _installed()}
     plans = {queue: _plans(chaos, queue, options.seed) for queue in options.queue or _installed()}
     for queue in itertools.cycle(plans):
         if time.monotonic() > give_up:
@@ -38,6 +40,14 @@ def main() -> int:
         print(f"{rounds:4} {queue:<9} {name:<32} {said}", flush=True)
         for violation in report.violations:
             print(f"     {violation}\n     plan: {', '.join(map(str, strikes))}\n     kept: {report.place.root}", flush=True)
+        kills_of_calls = at_random_times(options.seed + rounds, whole[queue].seconds)
+        told = chaotic_experiment(chaos, f"experiment-{rounds}", kills_of_calls, queue=queue, reference=whole[queue])
+        kills, violations = kills + told.kills, violations + len(told.violations)
+        print(f"     {queue:<9} experiment, seed {options.seed + rounds}: {told.calls} calls, {told.kills} kills", flush=True)
+        for violation in told.violations:
+            print(
+                f"     {violation}\n     plan: {', '.join(map(str, kills_of_calls))}\n     kept: {told.place.root}", flush=True
+            )
     if not violations:
         shutil.rmtree(base)
     print(f"{rounds} rounds, {kills} kills, {violations} violations")

@@ -305,12 +305,12 @@ class Round:
         return True
 
 
-def unverified(place: Place) -> list[str]:
-    """``evalwright verify`` says that the run is whole and sealed."""
+def unverified(place: Place, name: str = RUN_ID) -> list[str]:
+    """``evalwright verify`` says that the run or experiment is whole and sealed."""
     out = place.root / "verify.out"
     with out.open("wb") as file:
         done = subprocess.run(
-            [*PROGRAM, "verify", RUN_ID, "--json"],
+            [*PROGRAM, "verify", name, "--json"],
             cwd=place.project,
             env=environment(place),
             stdin=subprocess.DEVNULL,

@@ -24,6 +24,7 @@ from evalwright.coordinate import (
     resume_experiment,
     resume_run,
     run_experiment,
+    take_look,
 )
 from evalwright.errors import CostLimit, Interrupted, RunBusy, RunConflict, SuiteError, UsageError
 from evalwright.hooks import Observers
@@ -69,6 +70,7 @@ class Lab:
         self.layout = self.project.layout
         self.warnings: list[str] = []
         self.stop = Stop()
+        self.origins: dict[str, str] = {}
 
     @property
     def record(self) -> ExperimentRecord:
@@ -105,7 +107,7 @@ class Lab:
         return installed("queue", "under-test", queue, distribution="test-queue")
 
     def settings(self, jobs: int) -> Settings:
-        return Settings(evals=self.layout.evals, jobs=jobs, queue="under-test")
+        return Settings(evals=self.layout.evals, jobs=jobs, queue="under-test", origins=self.origins)
 
     def warn(self, code: str, message: str) -> None:
         self.warnings.append(code)
@@ -219,6 +221,28 @@ def test_crash_between_two_runs_loses_no_plan(lab: Lab, survivors: int, monkeypa
     outcome = lab.resume()
 
     assert [run.report.counts["pass"] for run in outcome.runs] == [3, 0, 3, 0]
+    links = [event["data"]["run"] for event in lab.record.events() if event["type"] == "RUN_LINKED"]
+    assert sorted(links) == sorted(run.report.run_id for run in outcome.runs)
+
+
+@pytest.mark.parametrize(("origin", "jobs"), [("default", 1), ("evalwright.toml", 1), ("command line", 2)])
+def test_resume_goes_on_with_as_many_jobs_as_the_run_unless_others_are_asked_for(lab: Lab, origin: str, jobs: int) -> None:
+    lab.run(arms=["good"], repeats=1, jobs=1)
+    lab.origins = {"jobs": origin}
+
+    outcome = lab.resume(repeats=2)
+
+    records = [read_object(run.run.run_json)["execution"]["jobs"] for run in outcome.runs]
+    assert records == [1, jobs]
+
+
+def test_look_at_no_trials_spends_nothing(lab: Lab) -> None:
+    lab.run()
+    whole = read_experiment(lab.layout, "x")
+    begun = replace(whole, runs=[replace(run, trials=[]) for run in whole.runs])
+
+    assert [take_look(lab.layout, view, "pass_rate") for view in (begun, whole)] == [1, 1]
+    assert read_experiment(lab.layout, "x").looked == [("pass_rate", 12)]
 
 
 def test_repeats_and_arms_can_be_added_later_from_the_suite_as_it_was(lab: Lab) -> None:

@@ -383,3 +383,73 @@ def test_commands_to_go_on_with_can_be_carried_out(copy: Project) -> None:
         assert commands
         for program, *command in commands:
             assert (program, copy.call(*command).exit_code) == ("evalwright", 0), command
+
+
+UNREADABLE: dict[str, Callable[[Project], object]] = {
+    "manifest": lambda p: (p.run_dir("x.good.1") / "manifest.json").write_text("{"),
+    "record": lambda p: (p.run_dir("x.good.1") / "run.json").write_bytes(b"\xff"),
+    "record lost": lambda p: (p.run_dir("x.good.1") / "run.json").unlink(),
+    "identity": lambda p: [
+        shutil.rmtree(p.run_dir("x.good.1")),
+        shutil.copytree(p.run_dir("x.bad.1"), p.run_dir("x.good.1")),
+    ],
+    "unfinished": lambda p: [
+        (p.run_dir("x.good.1") / "manifest.json").unlink(),
+        p.artifact("x.good.1", "easy", "score.json").write_text("{}"),
+    ],
+}
+
+
+@pytest.mark.parametrize("damage", UNREADABLE)
+def test_report_names_a_damaged_run_and_shows_the_rest(copy: Project, damage: str) -> None:
+    UNREADABLE[damage](copy)
+
+    answer = copy.call("report", "x")
+
+    assert (answer.exit_code, answer.envelope["ok"], answer.warning_codes) == (1, True, ["W_RUN_DAMAGED"])
+    Draft202012Validator(SCHEMAS["report"]).validate(answer.data)
+    assert [entry["run_id"] for entry in answer.data["damaged"]] == ["x.good.1"]
+    assert [run["state"] for run in answer.data["runs"]] == ["completed", "damaged", "completed", "completed"]
+    assert [(arm["name"], arm["planned"], arm["scored"]) for arm in answer.data["arms"]] == [("bad", 6, 6), ("good", 6, 3)]
+    assert copy.call("verify", "x").exit_code == 1
+
+
+def test_every_form_tells_of_a_damaged_run(copy: Project) -> None:
+    UNREADABLE["manifest"](copy)
+
+    answers = {form: copy.call("report", "x", "--format", form) for form in ("text", "markdown", "junit", "sarif", "github")}
+
+    assert {answer.exit_code for answer in answers.values()} == {1}
+    assert "Damaged: x.good.1 is not counted: " in answers["text"].stdout
+    assert "Partial" not in answers["text"].stdout
+    assert "evalwright verify x" in answers["text"].stdout
+    assert "**Damaged:** `x.good.1` is not counted: " in answers["markdown"].stdout
+    suites = {suite.get("name"): suite for suite in ET.fromstring(answers["junit"].stdout)}
+    assert (suites["demo.good.1"].get("tests"), suites["demo.good.1"].get("errors")) == ("3", "3")
+    broken = [run for run in json.loads(answers["sarif"].stdout)["runs"] if run["properties"]["run_id"] == "x.good.1"]
+    assert [run["invocations"][0]["executionSuccessful"] for run in broken] == [False]
+    assert any(line.startswith("::error title=x.good.1") for line in answers["github"].stdout.splitlines())
+
+
+def test_comparison_and_band_of_what_is_left_say_what_is_damaged(copy: Project) -> None:
+    UNREADABLE["manifest"](copy)
+
+    for verb, words in (("compare", ["x"]), ("compare", ["x:good", "x:bad"]), ("band", ["x"])):
+        answer = copy.call(verb, *words)
+        assert (answer.exit_code, answer.warning_codes) == (1, ["W_RUN_DAMAGED"])
+        Draft202012Validator(SCHEMAS[verb]).validate(answer.data)
+        assert [entry["run_id"] for entry in answer.data["damaged"]] == ["x.good.1"]
+
+
+def test_damaged_baseline_is_no_baseline(copy: Project) -> None:
+    UNREADABLE["manifest"](copy)
+    answer = copy.call("run", "demo", "--run-id", "y", "--baseline", "x:good", "--gate", "no-regression")
+    assert (answer.exit_code, answer.error_codes) == (1, ["E_RUN_CORRUPT"])
+    assert not copy.run_dir("y").exists()
+
+
+def test_experiment_of_which_nothing_can_be_read_is_corrupt(copy: Project) -> None:
+    for run_id in RUNS:
+        (copy.run_dir(run_id) / "manifest.json").write_text("{")
+    answer = copy.call("report", "x")
+    assert (answer.exit_code, answer.error_codes) == (1, ["E_RUN_CORRUPT"])

@@ -112,4 +112,7 @@ def test_misspelt_gate_of_a_run_with_a_time_out_is_refused_by_name(project: Proj
 
     answer = project.call("run", "demo", "--gate", "exactt<=0.5")
 
-    assert (answer.exit_code, answer.envelope["errors"][0]["message"]) == (1, "no trial has the metric exactt")
+    assert (answer.exit_code, answer.envelope["errors"][0]["message"]) == (
+        1,
+        "'exactt<=0.5': no trial can have the metric exactt",
+    )

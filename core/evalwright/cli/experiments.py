@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from evalwright.cli.contract import VERBS
 from evalwright.cli.dispatch import Session
 from evalwright.coordinate import state_of
+from evalwright.errors import RunCorrupt
 from evalwright.report import ExperimentView
 from evalwright.report.screen import Screen
 
-__all__ = ["WIDTH", "experiment_state", "next_commands", "run_states", "screen", "warn_of"]
+__all__ = ["WIDTH", "exit_code_of", "experiment_state", "next_commands", "run_states", "screen", "warn_of"]
 
 WIDTH = 100
 SIGNS = "█▒░–·×…≥✗"
@@ -46,12 +47,19 @@ def experiment_state(states: Sequence[str]) -> str:
     return "stale"
 
 
+def exit_code_of(*views: ExperimentView) -> int:
+    """Return the exit status of an answer: that of ``E_RUN_CORRUPT`` where a run is damaged, even if the rest is told."""
+    return RunCorrupt.exit_code if any(view.damaged for view in views) else 0
+
+
 def warn_of(session: Session, view: ExperimentView) -> None:
-    """Warn of what nothing vouches for, and of what is not finished."""
+    """Warn of what nothing vouches for, of what is damaged, and of what is not finished."""
     for run in view.runs:
         for warning in run.warnings:
             session.warn(warning["code"], f"{run.id}: {warning['message']}")
-    if not view.finished:
+    for run_id, why in view.damaged.items():
+        session.warn("W_RUN_DAMAGED", f"{run_id} is not counted: {why}")
+    if view.partial:
         count = view.planned - len(view.trials)
         session.warn("W_PARTIAL_RUN", f"{view.id} is unfinished: {count} of {view.planned} trials have no result yet")
 
@@ -63,8 +71,8 @@ def next_commands(view: ExperimentView, *, told: Sequence[str] = (), run_dir: st
     named by its directory.
     """
     name = shlex.quote(view.id)
-    commands: list[str] = []
-    if not view.finished and run_dir is None:
+    commands = [f"evalwright verify {name}"] if view.damaged else []
+    if view.partial and not view.damaged and run_dir is None:
         going_on = "running" in run_states(view).values()
         commands.append(f"evalwright status {name}" if going_on else f"evalwright run --resume {name}")
     if len(view.arms) > 1 and "compare" in VERBS and view.finished:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evalwright.cli.envelope import Reply
-from evalwright.errors import UsageError
+from evalwright.errors import RunCorrupt, UsageError
 from evalwright.report.experiment import ExperimentView, read_subject
 from evalwright.report.figures.comparison import Side, sides_of
 from evalwright.report.figures.gates import Gate, GateResult, check_gates, parse_gate
@@ -27,11 +27,16 @@ class Gates:
 
     @staticmethod
     def read(layout: Layout, options: Any) -> Gates:
-        """Return what the flags say. Raises ``UsageError`` and ``RunNotFound``, so that nothing runs in vain."""
+        """Return what the flags say. Raises ``UsageError``, ``RunNotFound`` and ``RunCorrupt`` before anything runs."""
         gates = [parse_gate(text) for text in options.gate]
         baseline: Side | None = None
         if options.baseline is not None:
-            _, sides = named_sides(layout, options.baseline)
+            view, sides = named_sides(layout, options.baseline)
+            if view.damaged:
+                broken = ", ".join(view.damaged)
+                raise RunCorrupt(
+                    f"the baseline {options.baseline} is damaged: {broken}", hint=f"see: evalwright verify {view.id}"
+                )
             if len(sides) > 1:
                 arms = " or ".join(f"{options.baseline}:{side.name}" for side in sides)
                 raise UsageError(f"the baseline {options.baseline} has {len(sides)} arms", hint=f"name one: {arms}")

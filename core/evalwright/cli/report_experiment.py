@@ -11,7 +11,7 @@ from typing import Any
 
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply, paged
-from evalwright.cli.experiments import next_commands, run_states, screen, warn_of
+from evalwright.cli.experiments import exit_code_of, next_commands, run_states, screen, warn_of
 from evalwright.errors import UsageError
 from evalwright.report import ExperimentView
 from evalwright.report.cases import CaseFacts, facts_of, select, without_held_out
@@ -39,7 +39,7 @@ def experiment_report(session: Session, view: ExperimentView, form: str) -> Repl
     report = _Report(session, view)
     warn_of(session, report.view)
     data, pagination = report.data()
-    reply = Reply(data=data, pagination=pagination)
+    reply = Reply(data=data, pagination=pagination, exit_code=exit_code_of(view))
     if session.options.out is not None:
         data["files"] = write_files(session.options.out, report.files())
     if form != "json":

@@ -134,6 +134,7 @@ ARMS = _records(
     never=TEXTS,
     stable=TEXTS,
 )
+DAMAGED = _records(run_id=TEXT, reason=TEXT)
 EXPERIMENT = _object(
     "experiment suite finished arms runs totals total_count report_hash",
     experiment=TEXT,
@@ -144,6 +145,7 @@ EXPERIMENT = _object(
     looks=COUNT,
     arms=ARMS,
     runs=_records(run_id=TEXT, arm=TEXT, repeat=COUNT, state=TEXT, case_count=COUNT, terminal=COUNT),
+    damaged=DAMAGED,
     totals=OBJECT,
     comparisons=OBJECTS,
     cases=_records(id=TEXT, arms=OBJECT),
@@ -223,9 +225,10 @@ SCHEMAS: dict[str, Schema] = {
     "compare": _object(
         "comparisons",
         comparisons={"type": "array", "items": COMPARISON},
+        damaged=DAMAGED,
         **COMPARISON["properties"],
     ),
-    "band": _object("experiment metric arms", experiment=TEXT, metric=TEXT, arms=OBJECTS),
+    "band": _object("experiment metric arms", experiment=TEXT, metric=TEXT, arms=OBJECTS, damaged=DAMAGED),
     "judge": _object(
         "",
         judges={"type": "array"},
@@ -319,6 +322,7 @@ DEFINITIONS: dict[str, Schema] = {
         requires=TEXTS,
         retry=_object("", infrastructure=COUNT, backoff_seconds={"type": "number", "minimum": 0}),
         primary=TEXT,
+        analysis=_object("", metric=TEXT, alpha={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
         arms={"type": "object", "additionalProperties": _object("", runner=REFERENCE, sandbox=REFERENCE, judges=OBJECT)},
         repeats={"type": "integer", "minimum": 1},
         tags=TEXTS,

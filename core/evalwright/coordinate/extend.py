@@ -156,6 +156,7 @@ class _Resumption:
                 part = taken(run, record_of(run), self.around) if run.path.exists() else self._made(cell)
                 parts.append(part)
                 self._check(part)
+            self.record.link(part.lease.run.path.name for part in parts)
         except BaseException:
             for part in parts:
                 part.lease.release()

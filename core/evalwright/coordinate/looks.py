@@ -12,9 +12,10 @@ __all__ = ["take_look"]
 def take_look(layout: Layout, view: ExperimentView, metric: str) -> int:
     """Return the number of this look at the experiment's arms, from 1, and put it on record when it is a new one.
 
-    A look at the same trials by the same metric is the same look. Raises ``DiskFull`` when it cannot be written.
+    A look at the same trials by the same metric is the same look, and one at no trials is none.
+    Raises ``DiskFull`` when it cannot be written.
     """
-    if (metric, len(view.trials)) not in view.looked:
+    if view.trials and (metric, len(view.trials)) not in view.looked:
         record = ExperimentRecord(layout.experiment(view.id))
         record.log(("LOOKED", {"metric": metric, "trials": len(view.trials)}))
     return view.look

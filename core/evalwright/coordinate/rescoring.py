@@ -316,6 +316,7 @@ def _settled(request: RunRequest, record: ExperimentRecord, runs: Sequence[_Resc
             "suite": {key: first.identity[key] for key in ("suite_name", "suite_hash", "fixtures_hash", "hidden_hash")},
             "arms": {run.plan.arm: arm_record(run.plan, run.identity) for run in runs},
             "primary": first.plan.suite.primary,
+            "alpha": first.plan.suite.alpha,
             "scorers": digest_json(sorted(first.again)),
         }
     )

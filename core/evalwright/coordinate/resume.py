@@ -31,7 +31,7 @@ from evalwright.rundir import (
     sealed_digests,
 )
 from evalwright.rundir.experiment import ExperimentRecord
-from evalwright.settings import Settings
+from evalwright.settings import MAX_JOBS, Settings
 from evalwright.store import DirectoryStore
 from evalwright.suite import load_suite
 from evalwright.workspace import digest_file
@@ -66,6 +66,8 @@ def resume_run(
         warn("W_RESUME_NOTHING_PENDING", "every trial was done; only the manifest was missing")
     experiment = ExperimentRecord(layout.experiment(record.get("experiment", {}).get("id", run.path.name)))
     others = [name for name in experiment.runs() if name != run.path.name]
+    if experiment.exists():
+        experiment.link([run.path.name], record.get("replayed_from"))
     limit, spent = cost_limit(experiment, max_cost), spent_by(layout, others)
     reports = drive([part], around, subject=run.path.name, max_cost=limit, spent=spent)
     return RunOutcome(run=run, report=reports[run.path.name])
@@ -105,8 +107,11 @@ def _cell_of(run: RunDirectory, record: Mapping[str, Any]) -> tuple[Mapping[str,
 
 
 def as_started(settings: Settings, record: Mapping[str, Any]) -> Settings:
-    """Return the settings with the queue and the slots that the run was started with, unless others are asked for now."""
-    former = record.get("execution", {}).get("queue")
+    """Return the settings with the queue, slots and jobs that the run was started with, unless others are asked for now."""
+    execution = record.get("execution", {})
+    former, jobs = execution.get("queue"), execution.get("jobs")
+    if not settings.outranks_suite("jobs") and isinstance(jobs, int) and 1 <= jobs <= MAX_JOBS:
+        settings = replace(settings, jobs=jobs)
     queue = settings.queue or former
     slots = settings.slots or (record.get("resolved", {}).get("slots") if queue == former else None)
     return replace(settings, queue=queue, slots=slots)

@@ -25,7 +25,6 @@ from evalwright.store import DirectoryStore
 
 __all__ = ["ExperimentOutcome", "RunOutcome", "run_experiment", "run_suite"]
 
-ALPHA = 0.05
 UNSANDBOXED = "the runner and its commands run as you, with your files and network; choose a sandbox to isolate them"
 
 
@@ -147,8 +146,7 @@ def created(request: RunRequest, passes: Sequence[Pass], record: ExperimentRecor
         for cell, plan, inputs, identity in passes:
             lease = create_run(request, plan, inputs, identity, cell.run_id, record.id)
             parts.append(Part(lease=lease, plan=plan, inputs=inputs, identity=identity))
-        relation = {"relation": "replay" if request.replayed_from else "executed", "of": request.replayed_from}
-        record.log(*(("RUN_LINKED", {"run": cell.run_id, **relation, "evidence": "full"}) for cell, *_ in passes))
+        record.link((cell.run_id for cell, *_ in passes), request.replayed_from)
     except BaseException:
         for part in parts:
             part.lease.release()
@@ -174,7 +172,7 @@ def _recorded(request: RunRequest, passes: Sequence[Pass], subject: str) -> Expe
                 "suite": {key: identity[key] for key in ("suite_name", "suite_hash", "fixtures_hash", "hidden_hash")},
                 "arms": {plan.arm: arm_record(plan, identity) for _, plan, _, identity in passes},
                 "primary": plan.suite.primary,
-                "alpha": ALPHA,
+                "alpha": plan.suite.alpha,
                 "max_cost_usd": request.max_cost,
             }
         )

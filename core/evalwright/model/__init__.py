@@ -6,7 +6,9 @@ from evalwright.model.score import Finding, Score, ScoredTrial, ServiceRecord
 from evalwright.model.spec import TrialSpec, TrialView
 from evalwright.model.suite import (
     BUILTIN_SCORERS,
+    DEFAULT_ALPHA,
     DEFAULT_ARM,
+    METRICS,
     AgentTable,
     Arm,
     Case,
@@ -20,7 +22,9 @@ from evalwright.model.usage import Total, Usage
 
 __all__ = [
     "BUILTIN_SCORERS",
+    "DEFAULT_ALPHA",
     "DEFAULT_ARM",
+    "METRICS",
     "AgentTable",
     "Arm",
     "Case",

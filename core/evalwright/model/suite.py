@@ -7,10 +7,26 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BUILTIN_SCORERS", "DEFAULT_ARM", "AgentTable", "Arm", "Case", "PluginTable", "Retry", "ScorerEntry", "Suite"]
+__all__ = [
+    "BUILTIN_SCORERS",
+    "DEFAULT_ALPHA",
+    "DEFAULT_ARM",
+    "METRICS",
+    "AgentTable",
+    "Arm",
+    "Case",
+    "PluginTable",
+    "Retry",
+    "ScorerEntry",
+    "Suite",
+]
 
 DEFAULT_ARM = "default"
 """The name of the one arm of a suite that names none."""
+DEFAULT_ALPHA = 0.05
+"""The chance of a false alarm that a comparison accepts unless its suite says otherwise."""
+METRICS = ("pass_rate", "score", "cost", "duration")
+"""The metrics that every trial can have, whatever its scorers."""
 
 BUILTIN_SCORERS = (
     "contains",
@@ -138,7 +154,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """A checked suite. ``document`` is ``suite.json`` exactly as written; ``repeats`` how often every arm passes over it."""
+    """A checked suite. ``document`` is ``suite.json`` exactly as written; ``repeats`` how often every arm passes over it.
+
+    ``primary`` is the metric by which arms are compared; ``alpha`` the chance of a false alarm that is accepted, below 1.
+    """
 
     name: str
     directory: Path
@@ -153,6 +172,7 @@ class Suite:
     requires: tuple[str, ...] = ()
     retry: Retry = Retry()
     primary: str | None = None
+    alpha: float = DEFAULT_ALPHA
     acknowledged: bool = False
     cases_file: str = "cases.jsonl"
     judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])

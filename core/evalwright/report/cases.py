@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,8 +34,11 @@ class CaseFacts:
 
 
 def facts_of(view: ExperimentView) -> dict[str, CaseFacts]:
-    """Return the facts of every case, from the suite as it was run. Raises ``RunCorrupt`` when that cannot be read."""
-    return _facts(view.runs[0].run) if view.runs else {}
+    """Return the facts of every case, from the suite as it was run. Raises ``RunCorrupt`` when no copy can be read."""
+    for run in view.runs[:-1]:
+        with contextlib.suppress(RunCorrupt):
+            return _facts(run.run)
+    return _facts(view.runs[-1].run) if view.runs else {}
 
 
 def select(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from evalwright.errors import LedgerDamaged, RunCorrupt
+from evalwright.ledger import Event
+from evalwright.model import DEFAULT_ALPHA
 from evalwright.report.totals import rates
 from evalwright.report.trials import RunRows, Trial, rows_of
-from evalwright.rundir import Layout, find_run, is_experiment
-from evalwright.rundir.experiment import Cell, ExperimentRecord
+from evalwright.rundir import Layout, find_run, is_experiment, read_object
+from evalwright.rundir.experiment import Cell, ExperimentRecord, mismatch
 
 __all__ = ["ExperimentView", "read_experiment", "read_subject"]
 
@@ -19,6 +22,7 @@ __all__ = ["ExperimentView", "read_experiment", "read_subject"]
 class ExperimentView:
     """What is known of an experiment now.
 
+    ``damaged`` says of each run that cannot be read, or is not what was planned, why: none of its trials is among ``runs``.
     ``looked`` says by which metric somebody compared the arms before, and how many trials were finished then.
     """
 
@@ -30,6 +34,7 @@ class ExperimentView:
     runs: Sequence[RunRows]
     looked: Sequence[tuple[str, int]] = ()
     max_cost: float | None = None
+    damaged: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @cached_property
     def arms(self) -> list[str]:
@@ -69,6 +74,11 @@ class ExperimentView:
         return len(self.runs) == len(self.cells) and all(run.finished for run in self.runs)
 
     @property
+    def partial(self) -> bool:
+        """Tell whether a planned run is unfinished; one that is damaged is not."""
+        return len(self.runs) + len(self.damaged) < len(self.cells) or not all(run.finished for run in self.runs)
+
+    @property
     def warnings(self) -> list[Mapping[str, str]]:
         """Return what nothing vouches for."""
         return [warning for run in self.runs for warning in run.warnings]
@@ -93,22 +103,47 @@ class ExperimentView:
 
 
 def read_experiment(layout: Layout, name: str) -> ExperimentView:
-    """Return an experiment. Raises ``RunCorrupt`` and ``LedgerDamaged``."""
+    """Return an experiment, with what can be read of it.
+
+    Raises ``RunCorrupt`` and ``LedgerDamaged`` when its record is damaged, or every run that was made.
+    """
     record = ExperimentRecord(layout.experiment(name))
     document, events = record.document, record.events()
     cells = record.cells(events)
-    found = [layout.run(cell.run_id) for cell in cells]
-    runs = [rows_of(run) for run in found if run.run_json.is_file() or run.manifest.is_file()]
+    runs, damaged = _read_runs(layout, record, cells, events)
     return ExperimentView(
         id=record.id,
         suite=str(document.get("suite", {}).get("suite_name", "")),
         primary=document.get("primary"),
-        alpha=float(document.get("alpha", 0.05)),
+        alpha=float(document.get("alpha", DEFAULT_ALPHA)),
         cells=cells,
         runs=runs,
+        damaged=damaged,
         looked=[(str(e["data"].get("metric")), int(e["data"].get("trials", 0))) for e in events if e["type"] == "LOOKED"],
         max_cost=record.max_cost(events),
     )
+
+
+def _read_runs(
+    layout: Layout, record: ExperimentRecord, cells: Sequence[Cell], events: Sequence[Event]
+) -> tuple[list[RunRows], dict[str, str]]:
+    """Return the runs that exist, and of those that are damaged why, by id."""
+    arms, suite = record.arms(events), record.document.get("suite", {})
+    runs: list[RunRows] = []
+    damaged: dict[str, str] = {}
+    for cell in cells:
+        run = layout.run(cell.run_id)
+        if not run.path.exists():
+            continue
+        try:
+            if why := mismatch(read_object(run.run_json), cell, suite, arms):
+                raise RunCorrupt(why, hint=f"see: evalwright verify {record.id}")
+            runs.append(rows_of(run))
+        except (RunCorrupt, LedgerDamaged) as error:
+            if len(damaged) + 1 == len(cells):
+                raise
+            damaged[cell.run_id] = error.message
+    return runs, damaged
 
 
 def read_subject(layout: Layout, name: str | None, run_dir: str | None = None) -> ExperimentView:
@@ -118,4 +153,4 @@ def read_subject(layout: Layout, name: str | None, run_dir: str | None = None) -
     run = find_run(layout, name, run_dir)
     rows = rows_of(run)
     cell = Cell(rows.repeat, rows.arm, rows.id, len(rows.planned))
-    return ExperimentView(id=rows.id, suite=rows.suite, primary=None, alpha=0.05, cells=[cell], runs=[rows])
+    return ExperimentView(id=rows.id, suite=rows.suite, primary=None, alpha=DEFAULT_ALPHA, cells=[cell], runs=[rows])

@@ -9,14 +9,14 @@ from typing import Any
 from evalwright.canonical import is_object
 from evalwright.errors import LedgerDamaged, RunCorrupt
 from evalwright.ledger import read_events
-from evalwright.model import DEFAULT_ARM, Usage
+from evalwright.model import DEFAULT_ARM, METRICS, Usage
 from evalwright.report.overlap import Span, spans_of
 from evalwright.report.projection import project
 from evalwright.rundir import RunDirectory, read_object
 
 __all__ = ["RunRows", "Trial", "lacks", "rows_of"]
 
-ALWAYS = frozenset({"pass_rate", "score", "cost", "duration"})
+ALWAYS = frozenset(METRICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +156,12 @@ def _unfinished(run: RunDirectory, record: Mapping[str, Any], place: Mapping[str
     done = dict.fromkeys(event["data"]["case"] for event in events if event["type"] == "TRIAL_FINISHED")
     trials: list[Trial] = []
     for case_id in done:
-        score = read_object(run.case(case_id) / "score.json")
-        trials.append(_trial(run, place, case_id, score["status"], score.get("fault"), score["scores"], spans))
+        path = run.case(case_id) / "score.json"
+        score = read_object(path)
+        try:
+            trials.append(_trial(run, place, case_id, score["status"], score.get("fault"), score["scores"], spans))
+        except KeyError as error:
+            raise RunCorrupt(f"{path} lacks {error}", hint="restore it from a copy") from error
     return RunRows(
         run=run,
         suite=suite,

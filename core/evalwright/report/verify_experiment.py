@@ -8,7 +8,7 @@ from evalwright.errors import EvalwrightError
 from evalwright.ledger import first_damage, read_events
 from evalwright.report.verify import verify_run
 from evalwright.rundir import Layout, read_object
-from evalwright.rundir.experiment import Cell, ExperimentRecord
+from evalwright.rundir.experiment import Cell, ExperimentRecord, mismatch
 
 __all__ = ["verify_experiment"]
 
@@ -32,7 +32,7 @@ def verify_experiment(layout: Layout, name: str) -> Record:
         found = damage.as_json() if damage else _damage("missing", "the file is missing")
         return result | {"ok": False, "first_damage": {**found, **where}, "runs": []}
     events = read_events(log)
-    linked = {event["data"]["run"] for event in events if event["type"] == "RUN_LINKED"}
+    linked = record.linked(events)
     arms = record.arms(events)
     runs = [_checked(layout, cell, document, arms, began=cell.run_id in linked) for cell in record.cells(events)]
     broken = [run["first_damage"] for run in runs if not run["ok"]]
@@ -55,7 +55,7 @@ def _checked(layout: Layout, cell: Cell, document: Record, arms: Record, *, bega
         return result | ({"ok": False, "first_damage": lost} if began else {})
     try:
         result = verify_run(run)
-        if result["ok"] and (why := _mismatch(read_object(run.run_json), cell, document, arms)):
+        if result["ok"] and (why := mismatch(read_object(run.run_json), cell, document.get("suite", {}), arms)):
             wrong = _damage("wrong_identity", why) | {"path": "run.json"}
             result |= {"ok": False, "first_damage": wrong}
     except EvalwrightError as error:
@@ -64,19 +64,6 @@ def _checked(layout: Layout, cell: Cell, document: Record, arms: Record, *, bega
         path = f"runs/{cell.run_id}/{result['first_damage']['path']}".rstrip("/")
         result["first_damage"] = result["first_damage"] | {"path": path}
     return result
-
-
-def _mismatch(record: Record, cell: Cell, document: Record, arms: Record) -> str | None:
-    """Return in what a run is not the one that was planned."""
-    identity: Record = record.get("suite_identity") or {}
-    place: Record = record.get("experiment") or {}
-    if (place.get("arm"), place.get("repeat")) != (cell.arm, cell.repeat):
-        return f"it is not pass {cell.repeat} of the arm {cell.arm}"
-    if identity.get("arm_digest") != arms.get(cell.arm, {}).get("arm_digest"):
-        return f"the arm {cell.arm} had other settings than those on record"
-    if identity.get("suite_hash") != document.get("suite", {}).get("suite_hash"):
-        return "it measured another suite"
-    return None
 
 
 def _damage(code: str, reason: str) -> Record:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from evalwright.ledger import Event, Ledger, read_events
 from evalwright.rundir.documents import disk_errors, read_object, write_document
 from evalwright.workspace import remove_tree
 
-__all__ = ["Cell", "ExperimentRecord"]
+__all__ = ["Cell", "ExperimentRecord", "mismatch"]
 
 PATIENCE_SECONDS = 10.0
 
@@ -78,6 +78,18 @@ class ExperimentRecord:
                 ledger.append(name, data)
             ledger.commit()
 
+    def link(self, runs: Iterable[str], of: str | None = None) -> None:
+        """Put executed runs on record, each once. ``of`` is the run whose failures they do again."""
+        known = self.linked()
+        relation = {"relation": "replay" if of else "executed", "of": of, "evidence": "full"}
+        links = [("RUN_LINKED", {"run": run, **relation}) for run in runs if run not in known]
+        if links:
+            self.log(*links)
+
+    def linked(self, events: Sequence[Event] | None = None) -> set[str]:
+        """Return the ids of the runs that were made, whether they still exist or not."""
+        return {str(e["data"]["run"]) for e in (self.events() if events is None else events) if e["type"] == "RUN_LINKED"}
+
     def events(self) -> list[Event]:
         """Return all events, verified. Raises ``LedgerDamaged``."""
         path = self.directory / "ledger.jsonl"
@@ -112,3 +124,16 @@ class ExperimentRecord:
     def runs(self) -> list[str]:
         """Return the ids of its runs, in the order of :meth:`cells`."""
         return [cell.run_id for cell in self.cells()]
+
+
+def mismatch(run: Mapping[str, Any], cell: Cell, suite: Mapping[str, Any], arms: Mapping[str, Any]) -> str | None:
+    """Return in what a run (its ``run.json``) is not the one that was planned; ``suite`` and ``arms`` are the record's."""
+    identity: Mapping[str, Any] = run.get("suite_identity") or {}
+    place: Mapping[str, Any] = run.get("experiment") or {}
+    if (place.get("arm"), place.get("repeat")) != (cell.arm, cell.repeat):
+        return f"it is not pass {cell.repeat} of the arm {cell.arm}"
+    if identity.get("arm_digest") != arms.get(cell.arm, {}).get("arm_digest"):
+        return f"the arm {cell.arm} had other settings than those on record"
+    if identity.get("suite_hash") != suite.get("suite_hash"):
+        return "it measured another suite"
+    return None

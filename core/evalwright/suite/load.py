@@ -16,6 +16,7 @@ from evalwright.suite.arms import merged_judges, overridden
 from evalwright.suite.cases import CaseChecker, case_options
 from evalwright.suite.inline import FILE_MARK, file_text
 from evalwright.suite.judges import judge_tables, self_judging, split_table
+from evalwright.suite.metrics import analysis_of, metric_problems
 from evalwright.suite.paths import path_objection
 from evalwright.suite.problems import Problems, line_of
 from evalwright.suite.read import parse_suite, suite_file
@@ -105,7 +106,8 @@ class _Loader:
         judges = self._judges(document.get("judges") or {})
         host = PluginHost(self.registry, {"sandboxes": named, "services": services, "judges": judges})
         scorers = self._scorers(document.get("scorers") or [], native, host)
-        self._primary(document, scorers)
+        if len(scorers) == len(document.get("scorers") or BUILTIN_SCORERS):
+            self._extend(metric_problems(document, [entry.id for entry, _ in scorers]))
         self._used(scorers, host)
         arms = self._arms(document)
         files = tuple(dict.fromkeys([*agent.files, *(file for arm in arms.values() for file in arm.agent.files)]))
@@ -357,11 +359,6 @@ class _Loader:
                 self._add(f"{place}.{key}: {error}", f"{place}.{key}")
         return read
 
-    def _primary(self, document: Mapping[str, Any], scorers: Sequence[tuple[ScorerEntry, Any]]) -> None:
-        primary = document.get("primary")
-        if primary is not None and primary not in [entry.id for entry, _ in scorers]:
-            self._add(f'primary: no scorer has the id "{primary}"', "primary")
-
     def _add(self, message: str, key: str, hint: str = "", **details: Any) -> None:
         details.pop("key", None)
         self.problems.add(self.file, message, code=SCHEMA, hint=hint, line=line_of(self.text, key), key=key, **details)
@@ -385,9 +382,9 @@ def _plain(document: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "requires": tuple(document.get("requires", ())),
         "retry": _retry(document.get("retry", {})),
-        "primary": document.get("primary"),
         "acknowledged": document.get("acknowledged_unsandboxed_runner", False),
         "repeats": document.get("repeats", 1),
+        **analysis_of(document),
     }
 
 

@@ -8,11 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from evalwright.canonical import is_object
+from evalwright.model import DEFAULT_ALPHA
 
 __all__ = [
     "AGENT_KEYS",
     "MAX_REPEATS",
     "AgentShape",
+    "AnalysisShape",
     "ArmShape",
     "CaseShape",
     "JudgeShape",
@@ -146,6 +148,15 @@ class RetryShape(BaseModel):
     backoff_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 1.0
 
 
+class AnalysisShape(BaseModel):
+    """``analysis``: by what arms are compared, and the chance of a false alarm; on record before anything is measured."""
+
+    model_config = STRICT
+
+    metric: Name | None = None
+    alpha: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = DEFAULT_ALPHA
+
+
 class ArmShape(BaseModel):
     """One entry of ``arms``: what it overrides, key by key."""
 
@@ -176,6 +187,7 @@ class SuiteShape(BaseModel):
     requires: list[str] = []
     retry: RetryShape = RetryShape()
     primary: str | None = None
+    analysis: AnalysisShape = AnalysisShape()
     arms: dict[str, ArmShape] = {}
     repeats: Annotated[int, Field(ge=1, le=MAX_REPEATS)] = 1
 

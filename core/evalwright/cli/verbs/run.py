@@ -23,9 +23,11 @@ from evalwright.errors import UsageError
 from evalwright.report import ExperimentView, read_experiment, read_subject, text_report
 from evalwright.report.figures.arms import arm_figures
 from evalwright.report.figures.comparison import ArmComparison, compare_arms
+from evalwright.report.figures.gates import check_metrics
 from evalwright.report.figures.sentences import difference_of
 from evalwright.report.forms.experiment_text import summary_text
 from evalwright.rundir import is_experiment
+from evalwright.suite.shape import MAX_REPEATS
 
 __all__ = ["answer", "experiment_reply", "outcome_reply", "run_request"]
 
@@ -36,6 +38,8 @@ def answer(session: Session) -> Reply:
     """Run or resume, and return the summary of the run or of the experiment."""
     project = open_project(session)
     gates = Gates.read(project.layout, session.options)
+    if (session.options.repeats or 0) > MAX_REPEATS:
+        raise UsageError(f"--repeats: at most {MAX_REPEATS}", hint="give a smaller number", key="repeats")
     stop = Stop()
     stop.listen()
     if session.options.resume is not None:
@@ -43,7 +47,9 @@ def answer(session: Session) -> Reply:
     else:
         if session.options.force:
             raise UsageError("--force goes with --resume", hint="leave it out", key="force")
-        outcome = run_experiment(run_request(project), stop=stop, observers=project.observers, warn=session.warn)
+        request = run_request(project)
+        check_metrics(gates.gates, [entry.id for entry, _ in request.checked.scorers])
+        outcome = run_experiment(request, stop=stop, observers=project.observers, warn=session.warn)
     reply = experiment_reply(project, outcome)
     return gates.decide(read_subject(project.layout, outcome.id), reply) if gates.gates else reply
 

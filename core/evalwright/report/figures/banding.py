@@ -75,6 +75,9 @@ def band_of(side: Side, *, metric: str, items: str = "pass") -> ArmBand:
     if not known or any(lacks(side.trials, name) for name in metric.split("/", 1)):
         raise UsageError(f"no trial of {side.name} has the metric {metric}", hint="see: evalwright report --format json")
     hits = hits_of(passes, items)
+    if not hits and items != "pass":
+        hint = f"a scorer whose metrics are named {HIT}NAME tells of items; or leave --items out"
+        raise UsageError(f"no scorer {items} of {side.name} tells of items", hint=hint, key="items")
     outcomes = side.outcomes("pass_rate")
     rates = [rate for rate in flip_rates(outcomes).values() if rate is not None]
     count = len(passes)

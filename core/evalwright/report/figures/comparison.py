@@ -69,8 +69,9 @@ class ArmComparison:
     """``b`` against ``a``. ``alpha`` is what this look at these data may use; ``p`` is Holm's over all pairs asked about.
 
     ``changed`` are cases that have the same id on both sides and different contents: they are no pairs. ``look`` counts how
-    often growing data of this experiment were compared; every look after the first is ``exploratory``. ``overlapping`` counts
-    trials of each side that ran beside others, so that their durations are no clean latencies.
+    often growing data of this experiment were compared; every look after the first is ``exploratory``, and so is one by
+    another metric or a greater alpha than the experiment's record declares (``undeclared``). ``overlapping`` counts trials of
+    each side that ran beside others, so that their durations are no clean latencies.
     """
 
     a: str
@@ -86,11 +87,12 @@ class ArmComparison:
     overlapping: tuple[int | None, int | None]
     look: int | None
     advice: str | None
+    undeclared: bool = False
 
     @property
     def exploratory(self) -> bool:
-        """Tell whether somebody had looked at fewer of these data before."""
-        return (self.look or 1) > 1
+        """Tell whether somebody had looked at fewer of these data before, or asks what nobody had said to ask."""
+        return (self.look or 1) > 1 or self.undeclared
 
     @property
     def interval(self) -> Interval | None:

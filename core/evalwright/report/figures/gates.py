@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Sequence
@@ -9,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from evalwright.errors import UsageError
+from evalwright.model import METRICS
 from evalwright.report.figures.comparison import Side, compare_sides
 from evalwright.report.figures.sentences import headline_of
 from evalwright.report.trials import Trial, lacks
 from evalwright.report.wording import shown
 
-__all__ = ["Gate", "GateResult", "check_gates", "parse_gate"]
+__all__ = ["Gate", "GateResult", "check_gates", "check_metrics", "parse_gate"]
 
 BOUND = re.compile(r"([A-Za-z0-9._-]+)(>=|<=|==|>|<)([-+0-9.eE]+)", re.ASCII)
 NO_REGRESSION = "no-regression"
@@ -71,6 +73,22 @@ def parse_gate(text: str) -> Gate:
             f"{text!r} is no gate", hint="write METRIC>=NUMBER (or <=, >, <, ==), such as 'pass_rate>=0.8'; or no-regression"
         )
     return Gate(text=text, metric=found[1], operator=found[2], bound=bound)
+
+
+def check_metrics(gates: Sequence[Gate], scorers: Sequence[str]) -> None:
+    """Refuse a bound on a metric that no trial of a suite with these scorer ids can have. Raises ``UsageError``."""
+    known = [*METRICS, *COUNTS, "total_cost", *scorers]
+    for gate in gates:
+        name = gate.metric
+        if not gate.operator or name in known or any(name.startswith(f"{scorer}.") for scorer in scorers):
+            continue
+        near = difflib.get_close_matches(name, known, 1)
+        raise UsageError(
+            f"{gate.text!r}: no trial can have the metric {name}",
+            hint=f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}",
+            key="gate",
+            did_you_mean=near[0] if near else None,
+        )
 
 
 def check_gates(

@@ -31,7 +31,9 @@ def comparison_text(comparison: ArmComparison) -> str:
         if names:
             more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
             lines.append(f"  Not compared, {what}: {printable(', '.join(names[:MAX_NAMES]))}{more}")
-    if comparison.exploratory:
+    if comparison.undeclared:
+        lines.append("  Exploratory: before it began, the experiment declared another metric or a smaller alpha.")
+    if (comparison.look or 1) > 1:
         lines.append(
             f"  Exploratory: look {comparison.look} at growing data, so only p below {comparison.alpha:.2g} counts; "
             "repeats that are added until something shows find differences that are not there."

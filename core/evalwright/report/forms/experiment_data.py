@@ -9,7 +9,7 @@ from evalwright.report.experiment import ExperimentView
 from evalwright.report.figures.arms import arm_figures
 from evalwright.report.figures.difference import Difference
 
-__all__ = ["experiment_data"]
+__all__ = ["damage_data", "experiment_data"]
 
 
 def experiment_data(
@@ -17,7 +17,8 @@ def experiment_data(
 ) -> dict[str, Any]:
     """Return ``{experiment, suite, finished, arms[], runs[], totals, comparisons[], ...}``.
 
-    ``states`` are those of the runs by id; one that was planned and never begun is ``pending``.
+    ``states`` are those of the runs by id; one that was planned and never begun is ``pending``,
+    one that cannot be read ``damaged``.
     """
     done = {run.id: run for run in view.runs}
     return {
@@ -33,13 +34,19 @@ def experiment_data(
                 "run_id": cell.run_id,
                 "arm": cell.arm,
                 "repeat": cell.repeat,
-                "state": states.get(cell.run_id, "pending"),
+                "state": "damaged" if cell.run_id in view.damaged else states.get(cell.run_id, "pending"),
                 "case_count": cell.cases,
                 "terminal": len(done[cell.run_id].trials) if cell.run_id in done else 0,
             }
             for cell in view.cells
         ],
+        "damaged": damage_data(view),
         "totals": {"planned": view.planned, "missing": view.planned - len(view.trials), **view.totals},
         "comparisons": [difference._asdict() for difference in comparisons],
         "report_hash": None,
     }
+
+
+def damage_data(view: ExperimentView) -> list[dict[str, str]]:
+    """Return ``{run_id, reason}`` of each damaged run."""
+    return [{"run_id": run_id, "reason": reason} for run_id, reason in view.damaged.items()]

@@ -71,7 +71,10 @@ def _size(view: ExperimentView, arms: Sequence[ArmFigures]) -> str:
     missing = view.planned - len(view.trials)
     scored = sum(arm.totals["scored"] for arm in arms)
     text = f"Experiment `{view.id}`: {scored} of {view.planned} trials scored."
-    return text if view.finished else f"{text} **Partial:** {counted(missing, 'trial')} without a result yet, not counted."
+    damaged = [f" **Damaged:** `{run_id}` is not counted: {escaped(why)}." for run_id, why in view.damaged.items()]
+    missing -= sum(cell.cases for cell in view.cells if cell.run_id in view.damaged)
+    partial = f" **Partial:** {counted(missing, 'trial')} without a result yet, not counted." if view.partial else ""
+    return "".join([text, *damaged, partial])
 
 
 def _arms(arms: Sequence[ArmFigures]) -> list[str]:

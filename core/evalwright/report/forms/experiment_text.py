@@ -142,7 +142,9 @@ def _head(view: ExperimentView, arms: Sequence[ArmFigures], comparisons: Sequenc
     answer = f"{printable(view.suite)}: {shown}"
     whole = f"{answer}   {counts}"
     lines = [whole] if len(whole) <= screen.width else [*screen.wrapped(answer, "  "), *screen.wrapped(f"  {counts}", "  ")]
-    if not view.finished:
+    for run_id, why in view.damaged.items():
+        lines += screen.wrapped(f"Damaged: {printable(run_id)} is not counted: {printable(why)}", "  ")
+    if view.partial:
         finished = sum(run.finished for run in view.runs)
         done = f"{len(view.trials)} of {view.planned} trials and {finished} of {len(view.cells)} runs are finished"
         lines += screen.wrapped(f"Partial: {done}. What is missing is not counted.", "  ")

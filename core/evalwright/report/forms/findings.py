@@ -17,6 +17,7 @@ __all__ = ["AGENT_FAULT", "Part", "Remark", "parts_of"]
 AGENT_FAULT = "agent-fault"
 HARNESS_ERROR = "harness-error"
 UNSCORED = "unscored"
+DAMAGED_RUN = "damaged-run"
 MAX_LINE = 2**31 - 1
 
 
@@ -48,14 +49,25 @@ class Part:
 
 
 def parts_of(view: ExperimentView) -> list[Part]:
-    """Return what there is to say of each run that began, in the order of the plan: failures first, then what passed."""
+    """Return what there is to say of each run that began, in the order of the plan: failures first, then what passed.
+
+    Of a damaged run that is why it cannot be read.
+    """
     found: dict[str, list[ReportedCase]] = {run.id: [] for run in view.runs}
     for failure in failures_of(view):
         found[failure.trial.run_id].append(failure.case)
     for trial in view.trials:
         if trial.status == "pass":
             found[trial.run_id].append(reported_case(trial))
-    return [_part(run, found[run.id]) for run in view.runs]
+    return [*(_part(run, found[run.id]) for run in view.runs), *_damaged(view)]
+
+
+def _damaged(view: ExperimentView) -> Iterator[Part]:
+    for cell in view.cells:
+        if cell.run_id in view.damaged:
+            text = _line(view.damaged[cell.run_id])
+            problem = Remark(case=cell.run_id, rule=DAMAGED_RUN, level="error", text=text)
+            yield Part(run_id=cell.run_id, suite=view.suite, arm=cell.arm, repeat=cell.repeat, remarks=[], problems=[problem])
 
 
 def _part(run: RunRows, cases: Sequence[ReportedCase]) -> Part:

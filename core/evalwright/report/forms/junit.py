@@ -38,7 +38,8 @@ def junit_report(report: Projection, *, durations: Mapping[str, float], failures
 def junit_experiment(view: ExperimentView, *, failures: Sequence[Failure] | None = None) -> str:
     """Return the document of an experiment: a ``testsuite`` for each pass of an arm, its name ``SUITE.ARM.REPEAT``.
 
-    Its counts are of all its cases; one without a result is ``skipped``. With ``failures`` only those are listed.
+    Its counts are of all its cases; one without a result is ``skipped``, one of a damaged run an ``error``.
+    With ``failures`` only those are listed.
     """
     runs = {run.id: run for run in view.runs}
     planned = next((run.planned for run in view.runs), ())
@@ -47,9 +48,11 @@ def junit_experiment(view: ExperimentView, *, failures: Sequence[Failure] | None
     for cell in view.cells:
         trials = runs[cell.run_id].trials if cell.run_id in runs else ()
         cases = {trial.case: failed.get((trial.run_id, trial.case)) or reported_case(trial) for trial in trials}
-        missing = [ReportedCase(id=case, status=NO_RESULT, scores=[]) for case in planned if case not in cases]
+        why = view.damaged.get(cell.run_id)
+        status = NO_RESULT if why is None else "error"
+        missing = [ReportedCase(id=case, status=status, scores=[], reason=why) for case in planned if case not in cases]
         shown = [*cases.values(), *missing]
-        if failures is not None:
+        if failures is not None and why is None:
             shown = [failure.case for failure in failures if failure.trial.run_id == cell.run_id]
         seconds = {trial.case: trial.duration_ms / 1000 for trial in trials if trial.duration_ms is not None}
         parts.append(_Part(f"{view.suite}.{cell.arm}.{cell.repeat}", [*cases.values(), *missing], shown, seconds))
