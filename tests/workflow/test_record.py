@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -207,3 +209,30 @@ def test_every_state_has_an_event_that_leads_on() -> None:
     for status in Status:
         if not status.terminal:
             assert [name for name, rule in RULES.items() if status in rule.statuses and name != "LEDGER_TAIL_REPAIRED"]
+
+
+def calls_to_open(path: Path, events: int) -> int:
+    """Return how many calls of Python functions it takes to open a ledger of so many events."""
+    with Journal(path, run="R", work="W") as journal:
+        journal.write("RUN_CREATED", CREATED)
+        journal.write("RUN_STARTED", {})
+        while journal.state.seq < events:
+            journal.write("POLICY_EVALUATED", {"policy": "p", "phase": "pre", "result": "PASS", "reason": "r"})
+    count = 0
+
+    def counted(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        state_of(path)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_opening_a_ledger_is_linear(tmp_path: Path) -> None:
+    small, large = (calls_to_open(tmp_path / f"{number}.jsonl", number) for number in (400, 4000))
+
+    assert large <= 12 * small

@@ -189,6 +189,22 @@ def test_readonly_step_that_changes_anything_is_stopped(toy: Toy, change: str, a
     assert toy.data("STEP_FINISHED")[-1]["status"] == "blocked"
 
 
+@pytest.mark.parametrize(
+    ("change", "area"), [("git config user.name x", "config"), ("git branch sneaked", "sneaked"), ("git tag t", "tags/t")]
+)
+def test_writing_step_that_changes_what_is_not_its_own_is_stopped(toy: Toy, change: str, area: str) -> None:
+    state = toy.start(worker_builder=f"{change}; {GOOD['worker_builder']}")
+
+    assert (kind(state), state.step) == ("boundary", "build")
+    assert area in reasons(state)
+
+
+def test_user_may_work_in_the_main_checkout_meanwhile(toy: Toy) -> None:
+    state = toy.start(worker_builder=f"echo mine >> ../../../../made.txt; {GOOD['worker_builder']}")
+
+    assert kind(state) == "final-decision"
+
+
 def test_readonly_step_does_not_get_past_with_a_second_edit_of_a_dirty_file(toy: Toy) -> None:
     (toy.path / "made.txt").write_text("edited by the user\n")
     state = toy.start(worker_reviewer="echo again >> ../../../../made.txt", **GOOD)

@@ -16,8 +16,8 @@ from evalwright_plugins.workflow.workspace import CandidateUnfit
 __all__ = ["JUDGE", "SETTLE", "outcome_of"]
 
 
-def readonly(turn: Turn) -> Ask | None:
-    """A read-only step has changed something."""
+def trespass(turn: Turn) -> Ask | None:
+    """A step has changed what it must not: a read-only one anything, another one what is not its own."""
     finished = _finished(turn)
     if finished["status"] != "blocked":
         return None
@@ -25,7 +25,7 @@ def readonly(turn: Turn) -> Ask | None:
     return Ask(
         kind="boundary",
         transition=f"resume-{step}",
-        reasons=(f"read-only step {step} has changed: {', '.join(finished.get('changed', ()))}",),
+        reasons=(f"{'read-only ' * _readonly(turn)}step {step} has changed: {', '.join(finished.get('changed', ()))}",),
         effect=f"step {step} is done again, on the work tree as it is",
     )
 
@@ -169,7 +169,7 @@ def edge(turn: Turn) -> Ask | None:
             effect=f"step {state.step} is done again",
         )
     turn.journal.write("TRANSITION", {"from": state.step, "to": target, "cause": f"outcome:{outcome}"})
-    head, dirty = turn.site.tree.head(), bool(turn.site.tree.dirty())
+    head, dirty = turn.site.tree.head(), outcome == "failed" and bool(turn.site.tree.dirty())
     turn.journal.write(
         "CHECKPOINT",
         {
@@ -180,7 +180,7 @@ def edge(turn: Turn) -> Ask | None:
     return None
 
 
-SETTLE: tuple[Check, ...] = (readonly, charge, infrastructure)
+SETTLE: tuple[Check, ...] = (trespass, charge, infrastructure)
 """What tells whether the attempt counts at all; a step whose infrastructure failed goes no further."""
 
 JUDGE: tuple[Check, ...] = (findings, scope, clean, pin, policies, repeated, edge)

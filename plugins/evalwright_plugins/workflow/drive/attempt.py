@@ -13,11 +13,13 @@ from evalwright_plugins.workflow.evidence import EvidenceIndex, reuse_key
 from evalwright_plugins.workflow.findings import EnvelopeError, Finding, read_envelope, split
 from evalwright_plugins.workflow.model.workflow import Step
 from evalwright_plugins.workflow.sites import StepCall, StepResult
+from evalwright_plugins.workflow.workspace import Proof
 
 __all__ = ["UNAVAILABLE", "begin", "finish", "review"]
 
 UNAVAILABLE = 75
 DEFAULT_SECONDS = 3600.0
+MAIN_CHECKOUT = ("main checkout", "index of the main checkout")
 LOCK_FILES = (
     "uv.lock",
     "poetry.lock",
@@ -47,7 +49,7 @@ def begin(turn: Turn, index: EvidenceIndex, canceled: Callable[[], bool]) -> Non
     if record:
         turn.journal.write("EVIDENCE_RECORDED", _reused(turn, step, attempt, record) | {"cacheKey": key})
         return
-    before = turn.site.proof() if step.readonly else None
+    before = turn.site.proof()
     log = turn.files.log(step.id, attempt)
     result = turn.site.run(
         StepCall(
@@ -63,7 +65,7 @@ def begin(turn: Turn, index: EvidenceIndex, canceled: Callable[[], bool]) -> Non
     )
     if result.canceled:
         return
-    changed = before.difference(turn.site.proof()) if before else []
+    changed = _changed(step, before, turn.site.proof())
     evidence = _evidence(turn, step, attempt, result, changed) | ({"cacheKey": key} if key else {})
     turn.journal.write("EVIDENCE_RECORDED", evidence)
     if key and evidence["status"] == "passed":
@@ -99,6 +101,15 @@ def review(turn: Turn) -> Record:
         "findings": [finding.as_json() for finding in findings],
         **({"suppressedFingerprints": [finding.fingerprint for finding in suppressed]} if suppressed else {}),
     }
+
+
+def _changed(step: Step, before: Proof, after: Proof) -> list[str]:
+    """Return what a step has changed and must not. The main checkout is the user's own, who may work in it meanwhile: what
+    changes there counts only against a step that may change nothing.
+    """
+    if step.readonly:
+        return before.difference(after)
+    return [line for line in before.trespasses(after) if not line.startswith(MAIN_CHECKOUT)]
 
 
 def _input(turn: Turn, step: Step, attempt: int) -> Record:

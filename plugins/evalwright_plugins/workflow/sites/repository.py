@@ -20,7 +20,7 @@ from evalwright_plugins.workflow.sites.plugins import Plugins
 from evalwright_plugins.workflow.sites.site import RunFiles, StepCall, StepResult
 from evalwright_plugins.workflow.sites.worker import StepContext, carry_out
 from evalwright_plugins.workflow.workspace import Proof, Repository, Workspace
-from evalwright_plugins.workflow.workspace.mounts import mounts_of
+from evalwright_plugins.workflow.workspace.mounts import ENVIRONMENT, mounts_of
 
 __all__ = ["RepositorySite", "adopted", "digests_below"]
 
@@ -95,7 +95,7 @@ class RepositorySite:
         private = {name: self._files.path / "steps" / f"{call.step.id}-{call.attempt}" / name for name in PRIVATE}
         for path in private.values():
             path.mkdir(parents=True, exist_ok=True)
-        mounts = mounts_of(self.tree, call.step.readonly) if "mounts" in sandbox.capabilities else []
+        mounts = mounts_of(self.tree, call.step.readonly) if "writable-mounts" in sandbox.capabilities else []
         if sandbox.user is not None:
             _hand_over(sandbox.user, [self.tree.place.root, *private.values()], mounts)
         request = SandboxRequest(
@@ -117,7 +117,7 @@ class RepositorySite:
     def _variables(self, session: Session, private: Mapping[str, Path]) -> dict[str, str]:
         allowed = {name: os.environ[name] for name in self._config.env_allowlist if name in os.environ}
         own = {"HOME": str(session.home or private["home"]), "TMPDIR": str(session.temporary or private["temporary"])}
-        return {**BASE, **own, **allowed, **self._config.env, "EVALWRIGHT_WORKSPACE": str(session.workspace)}
+        return {**BASE, **ENVIRONMENT, **own, **allowed, **self._config.env, "EVALWRIGHT_WORKSPACE": str(session.workspace)}
 
 
 def digests_below(root: Path, names: Sequence[str]) -> dict[str, str]:

@@ -50,7 +50,19 @@ ENVIRONMENT: Mapping[str, str] = {
     "LC_ALL": "C.UTF-8",
 }
 READ_NO_FILES = frozenset(
-    {"cat-file", "config", "diff-tree", "for-each-ref", "ls-tree", "merge-base", "rev-list", "rev-parse", "symbolic-ref"}
+    {
+        "cat-file",
+        "config",
+        "diff-tree",
+        "for-each-ref",
+        "ls-tree",
+        "merge-base",
+        "read-tree",
+        "rev-list",
+        "rev-parse",
+        "symbolic-ref",
+        "update-ref",
+    }
 )
 """Commands that never look at a file of the work tree, so that no filter can be asked."""
 
