@@ -31,7 +31,7 @@ KEEPER = ".keep.lock"
 def mounts_of(workspace: Workspace, readonly: bool) -> list[Mount]:
     """Return the mounts with which git works in a session whose workspace is the worktree; a later one lies over earlier ones.
 
-    The git directory is read-only, at the host's own path, and the state of runs in it is hidden. A writing step can write
+    What the git directory holds is read-only, at the host's own path; the state of runs in it is not there. A writing step can write
     objects, the worktree's own part and the directory of the runs' branches: that is what a commit takes. Neither packs nor
     configuration, hooks, HEAD and other refs can be changed. Branches of other runs are covered where they have a file;
     what is done to packed ones :meth:`Proof.trespasses` tells. Makes the directories that must be there. Raises
@@ -44,10 +44,12 @@ def mounts_of(workspace: Workspace, readonly: bool) -> list[Mount]:
             hint="use a sandbox without mounts, or convert it: git refs migrate --ref-format=files",
         )
     os.utime(place.git_dir / "gitdir")
-    hidden = place.state / "empty"
-    hidden.mkdir(exist_ok=True)
-    mounts = [_mount(place.common), _mount(hidden, target=place.state)]
+    mounts = [_mount(path) for path in sorted(place.common.iterdir()) if path != place.state and _is_plain(path)]
     return mounts if readonly else [*mounts, *_writable(place)]
+
+
+def _is_plain(path: Path) -> bool:
+    return not path.is_symlink() and (path.is_file() or path.is_dir())
 
 
 def _writable(place: Place) -> Iterator[Mount]:
