@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.workflow.toys import COMMIT, FIX, REVIEW, Toy, says, shell, waits
 
+from evalwright_plugins.workflow.approvals.orders import Order
 from evalwright_plugins.workflow.findings.book import Book
 from evalwright_plugins.workflow.record import State, Status
 
@@ -65,12 +66,51 @@ def test_step_without_a_worker_is_handed_to_people(toy: Toy) -> None:
 
 
 def adopts(commit: str) -> Any:
-    from evalwright_plugins.workflow.approvals.orders import Order
-
     def answer(_turn: Any, request: Any, _refused: str) -> Order | None:
         return Order(action="adopt", by="ada", commit=commit) if request.kind != "final-decision" else None
 
     return answer
+
+
+@pytest.mark.parametrize("stop", ["verify", "review", "wait-merge"])
+def test_adopted_commit_is_verified_before_anything_else(toy: Toy, stop: str) -> None:
+    toy.start(stop_at=[stop] if stop != "wait-merge" else [], **GOOD)
+    (toy.worktree / "made.txt").write_text("fixed documented by hand\n")
+    toy.git("commit", "--all", "--quiet", "--message=by hand", cwd=toy.worktree)
+    commit = toy.git("rev-parse", "HEAD", cwd=toy.worktree)
+    answered: list[int] = []
+
+    def adopt_once(_turn: Any, request: Any, _refused: str) -> Order | None:
+        answered.append(request.seq)
+        return Order(action="adopt", by="ada", commit=commit) if len(answered) == 1 else None
+
+    toy.resume(answer=adopt_once)
+
+    after = toy.events()[next(n for n, event in enumerate(toy.events()) if event["data"].get("adopted")) :]
+    started = [event["data"]["step"] for event in after if event["type"] == "STEP_STARTED"]
+    assert started[0] == "verify"
+    assert toy.run().state().candidate == commit
+
+
+def test_tokens_that_nobody_tells_verify_no_budget(toy: Toy) -> None:
+    policy = {
+        "id": "rich",
+        "phase": "post",
+        "steps": ["build"],
+        "when": {"budget.remaining": {"kind": "tokens", "at_least": 1}},
+    }
+    state = toy.start(budgets={"tokens": 100}, policies=[policy], **GOOD)
+
+    assert "unverified: budget.remaining" in reasons(state)
+
+
+def test_cached_tokens_count_against_the_budget(toy: Toy) -> None:
+    usage = '{"usage": {"input": 1, "cache_read": 9, "output": 1}}'
+    state = toy.start(
+        budgets={"tokens": 10}, worker_builder=f"{GOOD['worker_builder']}; echo '{usage}' > $EVALWRIGHT_OUTPUT_FILE"
+    )
+
+    assert (kind(state), state.spent["tokens"]) == ("budget", 11)
 
 
 def test_review_cap_counts_all_runs_of_a_work(toy: Toy) -> None:

@@ -71,6 +71,7 @@ def run_data(run: Run, state: State) -> dict[str, Any]:
         "attempts": dict(state.attempts),
         "review_rounds": state.review_rounds,
         "spent": dict(state.spent),
+        "untold": sorted(state.untold),
         "request": request_data(state.request) if state.request else None,
         "reason": state.ended["reason"] if state.ended else None,
     }

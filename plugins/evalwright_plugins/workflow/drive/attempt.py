@@ -131,7 +131,7 @@ def _evidence(turn: Turn, step: Step, attempt: int, result: StepResult, changed:
     problem = None
     status, usage = None, result.usage
     if result.output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
+        output.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         output.write_bytes(result.output)
         try:
             envelope = read_envelope(result.output)
@@ -184,8 +184,9 @@ def _status(result: StepResult, problem: str | None, changed: list[str], *, fail
 
 
 def _spent(result: StepResult, usage: Usage | None) -> Record:
-    tokens = None if usage is None else (usage.input or 0) + (usage.output or 0)
-    return {"wall": round(result.seconds, 3), "tokens": tokens or 0, "cost": (usage.cost if usage else None) or 0.0}
+    """Return what an attempt has used up; ``None`` for what nobody has told."""
+    told = usage or Usage()
+    return {"wall": round(result.seconds, 3), "tokens": told.known_tokens, "cost": told.cost}
 
 
 def _key(turn: Turn, step: Step, table: Mapping[str, Any]) -> str | None:
@@ -199,7 +200,7 @@ def _key(turn: Turn, step: Step, table: Mapping[str, Any]) -> str | None:
 
 def _reused(turn: Turn, step: Step, attempt: int, record: Mapping[str, Any]) -> Record:
     log = turn.files.log(step.id, attempt)
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     text = f"verification used again: {record['run']} {record['evidenceRef']} {record['digest']}\n"
     log.write_text(text, encoding="utf-8")
     return {

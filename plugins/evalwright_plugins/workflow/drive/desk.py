@@ -88,15 +88,13 @@ def _refused(turn: Turn, request: Request, order: Order) -> str | None:
 
 
 def _adopt(turn: Turn, request: Request, order: Order) -> Answer:
-    """Put a commit in the candidate's place. After a step that writes the run goes on behind it, else the step is repeated."""
+    """Put a commit in the candidate's place; the run goes on where it is looked at first."""
     try:
         commit = turn.site.adopt(order.commit or "")
     except EvalwrightError as error:
         return Answer(ok=False, message=f"{error.message}; {error.hint}")
-    state, step = turn.state, turn.step
-    source = step.id if step else state.came_from
-    writes = step is not None and not step.readonly
-    resume = (turn.workflow.edge(source, "succeeded") if writes else source) or source
+    state = turn.state
+    resume = turn.workflow.after_change(state.step if turn.step else state.came_from)
     pinned = {"workspaceId": state.run, "base": state.created["base"], "candidate": commit, "adopted": True}
     turn.journal.write("CANDIDATE_PINNED", pinned, human=order.by)
     _record(turn, request, order, {"decision": "approved", "adopted": commit, "resumeAt": resume})

@@ -50,7 +50,7 @@ class RunFacts:
         if kind == "attempts":
             return turn.attempts_left(turn.state.step) >= at_least
         left = turn.rounds_left() if kind == "reviews" else turn.left(kind)
-        return None if left is None else left >= at_least
+        return None if left is None or (kind in turn.state.untold and left >= at_least) else left >= at_least
 
     def candidate_clean(self) -> bool:
         """Tell whether the work tree is exactly a commit."""

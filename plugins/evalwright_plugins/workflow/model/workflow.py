@@ -92,6 +92,17 @@ class Workflow(BaseModel, extra="forbid", frozen=True, strict=True):
         """Tell whether a step is a review: one whose findings lead somewhere."""
         return self.edge(step, "findings-blocking") is not None
 
+    def mender(self, step: str) -> str | None:
+        """Return who mends what a step finds, ``None`` for a step that finds nothing but makes something."""
+        return self.edge(step, "findings-blocking") or self.edge(step, "failed")
+
+    def after_change(self, step: str) -> str:
+        """Return where a change that people made at a step is looked at first: where the success of whoever would have made
+        it leads.
+        """
+        maker = self.mender(step) or step
+        return self.edge(maker, "succeeded") or step
+
     def attempts(self, step: str) -> int:
         """Return how many attempts of a step may count."""
         return self.budgets.max_attempts.get(step, ATTEMPTS)

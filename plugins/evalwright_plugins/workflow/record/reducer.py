@@ -151,7 +151,8 @@ def _step_finished(state: State, data: Record, _event: Record) -> None:
     outcome = state.outcome
     assert outcome
     outcome.finished = data
-    spent: Mapping[str, float] = data.get("spent") or {}
+    spent: Mapping[str, float | None] = data.get("spent") or {}
+    state.untold |= {kind for kind, amount in spent.items() if amount is None}
     for kind, amount in spent.items():
         state.spent[kind] = state.spent.get(kind, 0.0) + (amount or 0.0)
     if data["status"] == "succeeded":

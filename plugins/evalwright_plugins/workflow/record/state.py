@@ -84,7 +84,10 @@ class Outcome:
 
 @dataclass(slots=True, kw_only=True)
 class State:
-    """A run as its ledger tells it. Attempts, charges and grants are counts by step."""
+    """A run as its ledger tells it. Attempts, charges and grants are counts by step.
+
+    ``untold`` names budgets of which some step has not said what it used.
+    """
 
     run: str = ""
     work: str = ""
@@ -104,6 +107,7 @@ class State:
     granted_reviews: int = 0
     budgets: dict[str, float] = field(default_factory=dict[str, float])
     spent: dict[str, float] = field(default_factory=dict[str, float])
+    untold: set[str] = field(default_factory=set[str])
     candidate: str = ""
     evidence: dict[str, Record] = field(default_factory=dict[str, Record])
     findings: tuple[Record, ...] = ()

@@ -134,7 +134,7 @@ def carry_out(call: StepCall, runner: Runner[Any], context: StepContext) -> Step
         "EVALWRIGHT_STEP": call.step.id,
         "EVALWRIGHT_ATTEMPT": str(call.attempt),
     }
-    call.log.parent.mkdir(parents=True, exist_ok=True)
+    call.log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     call.log.touch()
     begun = time.monotonic()
     lost = None

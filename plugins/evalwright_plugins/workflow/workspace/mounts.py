@@ -31,10 +31,10 @@ KEEPER = ".keep.lock"
 def mounts_of(workspace: Workspace, readonly: bool) -> list[Mount]:
     """Return the mounts with which git works in a session whose workspace is the worktree; a later one lies over earlier ones.
 
-    What the git directory holds is read-only, at the host's own path; the state of runs in it is not there. A writing step can write
-    objects, the worktree's own part and the directory of the runs' branches: that is what a commit takes. Neither packs nor
-    configuration, hooks, HEAD and other refs can be changed. Branches of other runs are covered where they have a file;
-    what is done to packed ones :meth:`Proof.trespasses` tells. Makes the directories that must be there. Raises
+    What the git directory holds is read-only, at the host's own path; the state of runs in it is not there. A writing step
+    can write objects, the worktree's own part and the directory of the runs' branches: that is what a commit takes. Neither
+    packs nor configuration, hooks, HEAD and other refs can be changed. Branches of other runs are covered where they have a
+    file; what is done to packed ones :meth:`Proof.trespasses` tells. Makes the directories that must be there. Raises
     ``SandboxError`` for a repository whose refs lie in one table.
     """
     place = workspace.place
