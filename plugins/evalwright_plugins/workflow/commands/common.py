@@ -51,7 +51,7 @@ def exit_code(state: State) -> int:
 
 def answer_of(run: Run, state: State) -> VerbAnswer:
     """Return what a run that was driven has come to."""
-    steps = commands_of(run.id, state.request.kind) if state.request else {}
+    steps = commands_of(run.id, state.request.kind, state.request.effect) if state.request else {}
     if state.status.terminal:
         steps = {f"evalwright work events {run.id}": "read what happened"}
     return VerbAnswer(data=run_data(run, state), text=run_text(run, state), exit_code=exit_code(state), next_steps=steps)
@@ -84,6 +84,7 @@ def request_data(request: Request) -> dict[str, Any]:
         "kind": request.kind,
         "transition": request.transition,
         "reasons": list(request.reasons),
+        "effect": request.effect,
         "subject": dict(request.subject),
     }
 
@@ -104,7 +105,7 @@ def request_text(run: str, request: Request) -> list[str]:
     """Return a request for people, with the commands that answer it."""
     lines = [f"  waits ({request.kind}): {request.reasons[0] if request.reasons else request.transition}"]
     lines += [f"    {reason}" for reason in request.reasons[1:]]
-    commands = commands_of(run, request.kind)
+    commands = commands_of(run, request.kind, request.effect)
     width = max(map(len, commands))
     return lines + [f"  {command:<{width}}  {meaning}" for command, meaning in commands.items()]
 

@@ -47,13 +47,13 @@ class End:
 Stop = Ask | End
 
 
-def commands_of(run: str, kind: str) -> dict[str, str]:
-    """Return the commands that lead on from a request, with what each does."""
-    found = {f"evalwright work approve {run}": "say yes, and go on"}
+def commands_of(run: str, kind: str, effect: str = "") -> dict[str, str]:
+    """Return the commands that lead on from a request, with what each does; ``effect`` is what its yes does."""
+    found = {f"evalwright work approve {run}": f"yes: {effect}" if effect else "yes: go on"}
     if kind == "finding-triage":
         found[f"evalwright work findings list {run}"] = "read the findings"
     return found | {
-        f"evalwright work reject {run}": "say no, and end the run as failed",
-        f"evalwright work adopt {run} COMMIT": "put a commit of your own in the candidate's place, and go on",
-        f"evalwright work stop {run}": "end the run as cancelled",
+        f"evalwright work reject {run}": "no: the run ends as failed",
+        f"evalwright work adopt {run} COMMIT": "a commit of yours takes the candidate's place",
+        f"evalwright work stop {run}": "the run ends as cancelled",
     }

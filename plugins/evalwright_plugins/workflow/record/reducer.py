@@ -248,6 +248,7 @@ def _asked(state: State, data: Record, event: Record) -> None:
         subject=data["subject"],
         reasons=tuple(data["reasons"]),
         grants=data.get("grants") or {},
+        effect=data.get("effect", ""),
     )
 
 

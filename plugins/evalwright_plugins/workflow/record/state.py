@@ -40,6 +40,7 @@ class Request:
     subject: Record
     reasons: tuple[str, ...]
     grants: Record
+    effect: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
