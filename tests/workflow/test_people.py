@@ -181,3 +181,19 @@ def test_verb_tells_a_newcomer_what_is_missing(project: Project) -> None:
     assert (answer.exit_code, answer.envelope["errors"][0]["key"]) == (1, "config")
     answer = project.call("work", "resume", "--json")
     assert "no git repository" in answer.envelope["errors"][0]["message"]
+
+
+def test_ended_run_keeps_a_worktree_with_changes_that_are_not_committed(toy: Toy) -> None:
+    toy.start(worker_builder="echo precious >> made.txt; exit 1", answer=says("reject"))
+
+    assert (toy.worktree / "made.txt").read_text().endswith("precious\n")
+    toy.git("checkout", "made.txt", cwd=toy.worktree)
+    toy.resume()
+    assert not toy.worktree.exists()
+
+
+def test_worker_that_cannot_be_made_is_infrastructure(toy: Toy) -> None:
+    state = toy.start(workers={"builder": {"use": "no-such-runner"}})
+
+    assert state.request is not None
+    assert (state.request.kind, "no-such-runner" in state.request.reasons[0]) == ("infra", True)

@@ -67,9 +67,7 @@ def _ordered(runs: Runs, run: Run, order: Order) -> tuple[Answer, bool]:
             answer = desk.answer(turn, order)
             if turn.state.decision and not turn.state.decision.approved:
                 desk.take_up(turn)
-            ended = turn.state.status.terminal
-        if ended:
-            runs.repository.release(run.id)
+            runs.leave(run, turn.state)
         return answer, False
     except RunBusy:
         return _sent(run, order), True

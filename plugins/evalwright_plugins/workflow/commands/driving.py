@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from evalwright.errors import UsageError
 from evalwright.interfaces import VerbAnswer
 from evalwright.processes import Stop
-from evalwright_plugins.workflow.approvals.orders import Order
+from evalwright_plugins.workflow.approvals.orders import Inbox, Order
 from evalwright_plugins.workflow.commands.common import answer_of, interactive, opened, request_text, who
 from evalwright_plugins.workflow.drive.drive import Gate
 from evalwright_plugins.workflow.drive.turn import Turn
@@ -20,6 +21,7 @@ from evalwright_plugins.workflow.record import Request
 __all__ = ["prompt_of", "resume", "start"]
 
 Warn = Callable[[str, str], None]
+TICK_SECONDS = 0.2
 ANSWERS: Mapping[str, str] = {
     "a": "approve",
     "approve": "approve",
@@ -37,7 +39,7 @@ def start(options: Any, warn: Warn) -> VerbAnswer:
     plan = load_plan(Path(options.config))
     with opened(options, warn) as runs:
         stop = _listening()
-        run, state = runs.start(plan, options.run_id or options.target, prompt_of(options), lambda: stop.requested)
+        run, state = runs.start(plan, options.run_id or options.target, prompt_of(options, stop), lambda: stop.requested)
         return answer_of(run, state)
 
 
@@ -46,10 +48,10 @@ def resume(options: Any, warn: Warn) -> VerbAnswer:
     with opened(options, warn) as runs:
         run = runs.find(options.target)
         stop = _listening()
-        return answer_of(run, runs.resume(run, prompt_of(options), lambda: stop.requested))
+        return answer_of(run, runs.resume(run, prompt_of(options, stop), lambda: stop.requested))
 
 
-def prompt_of(options: Any) -> Gate:
+def prompt_of(options: Any, stop: Stop) -> Gate:
     """Return what asks the person at the terminal, or nobody where nobody sits there."""
     if options.json or not interactive():
         return lambda _turn, _request, _refused: None
@@ -59,6 +61,10 @@ def prompt_of(options: Any) -> Gate:
         sys.stdout.write("\n".join(request_text(turn.state.run, request)) + "\n")
         sys.stdout.write("approve, reject, stop, or leave it waiting [a/r/s/Enter]: ")
         sys.stdout.flush()
+        inbox = Inbox(turn.files.inbox)
+        while not select.select([sys.stdin], [], [], TICK_SECONDS)[0]:
+            if stop.requested or next(inbox.waiting(), None):
+                return None
         action = ANSWERS.get(sys.stdin.readline().strip().lower())
         if action == "approve":
             return Order(action="approve", by=who(options), request=request.seq)

@@ -86,7 +86,7 @@ class Drive:
         while state.decision is None and state.request is not None:
             order = self.gate(self.turn, state.request, refused)
             if order is None:
-                return False
+                return self._ordered()
             answer = desk.answer(self.turn, order)
             refused = "" if answer.ok else answer.message
         if state.decision is not None:

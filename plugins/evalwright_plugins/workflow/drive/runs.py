@@ -111,9 +111,19 @@ class Runs:
 
     def resume(self, run: Run, prompt: Gate, canceled: Callable[[], bool]) -> State:
         """Drive a run on. Raises as :meth:`start`."""
-        plan = run.plan(run.state())
+        state = run.state()
+        if state.status.terminal:
+            self.leave(run, state)
+            return state
+        plan = run.plan(state)
         with self._alone(plan):
             return self._driven(run, plan, prompt, canceled)
+
+    def leave(self, run: Run, state: State) -> None:
+        """Remove the worktree of a run that has ended; one with changes that are not committed stays until ``gc``."""
+        workspace = self.repository.workspace(run.id) if state.status.terminal else None
+        if workspace and not workspace.dirty():
+            self.repository.release(run.id)
 
     @contextlib.contextmanager
     def at_rest(self, run: Run) -> Generator[Turn]:
@@ -155,7 +165,7 @@ class Runs:
         for run, _ in live:
             with Journal(run.files.ledger, run=run.id, work=work) as journal:
                 journal.write("RUN_TERMINAL", {"status": "SUPERSEDED", "reason": f"superseded by {by} (same work {work})"})
-            self.repository.release(run.id)
+                self.leave(run, journal.state)
         return [run.id for run, _ in live]
 
     def _create(self, run: Run, plan: Plan, superseded: list[str]) -> None:
@@ -202,8 +212,7 @@ class Runs:
             finally:
                 for problem in hook.close() if hook else ():
                     self._warn(problem)
-            if state.status.terminal:
-                self.repository.release(run.id)
+            self.leave(run, state)
             return state
 
     def _turn(self, run: Run, plan: Plan, journal: Journal, plugins: Plugins) -> Turn:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evalwright.canonical import digest_bytes
-from evalwright.errors import UsageError
+from evalwright.errors import PluginError, SandboxError, UsageError
 from evalwright.interfaces import Deadline, Mount, SandboxRequest, Session, give_tree
 from evalwright.model import Completed
 from evalwright.processes import ProcessJournal, Supervisor, end_strays
@@ -66,17 +66,20 @@ class RepositorySite:
 
     def run(self, call: StepCall, canceled: Callable[[], bool]) -> StepResult:
         """Carry out an attempt in a session of its own."""
-        runner = self._plugins.runner(call.step.table, call.table)
-        with self._session(call) as (session, variables):
-            context = StepContext(
-                inner=session,
-                variables=variables,
-                deadline=Deadline.after(call.timeout),
-                log=call.log,
-                canceled=canceled,
-                started=self._started,
-            )
-            return carry_out(call, runner, context)
+        try:
+            runner = self._plugins.runner(call.step.table, call.table)
+            with self._session(call) as (session, variables):
+                context = StepContext(
+                    inner=session,
+                    variables=variables,
+                    deadline=Deadline.after(call.timeout),
+                    log=call.log,
+                    canceled=canceled,
+                    started=self._started,
+                )
+                return carry_out(call, runner, context)
+        except (PluginError, SandboxError) as error:
+            return StepResult(exit_code=None, seconds=0.0, command=call.step.table, lost=f"{error.message}; {error.hint}")
 
     def digests(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return the digests of files of the worktree."""

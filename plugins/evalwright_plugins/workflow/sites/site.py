@@ -108,7 +108,7 @@ class Site(Protocol):
         ...
 
     def run(self, call: StepCall, canceled: Callable[[], bool]) -> StepResult:
-        """Carry out an attempt. Raises ``EvalwrightError`` for a worker that cannot be made from its table."""
+        """Carry out an attempt; ``lost`` of the result says why that could not be done."""
         ...
 
     def digests(self, names: Sequence[str]) -> Mapping[str, str]:
