@@ -30,6 +30,7 @@ PRELOADED = (
     "evalwright_plugins.queues.local",
     "evalwright_plugins.runners.command",
     "evalwright_plugins.sandboxes.subprocess",
+    "evalwright_plugins.workflow.commands.looking",
     "evalwright_scorers.choice",
     "evalwright_scorers.command",
     "evalwright_scorers.exit_code",

@@ -20,11 +20,14 @@ from evalwright.interfaces import PluginVerb, VerbAnswer, VerbFlag
 
 class Count(PluginVerb):
     args = ("up|down", "NAME?")
+    actions = {"up NAME": "one more", "down [NAME]": "one less"}
     flags = (VerbFlag(name="--by", kind="count", help="step", metavar="N"),)
 
     def answer(self, options, warn):
         if options.name == "nothing":
             raise UsageError("nothing cannot be counted", hint="name something")
+        if options.name == "raw":
+            return VerbAnswer(data=None, text="", body="as it is\\n")
         warn("W_COUNTED", "it was counted")
         data = {"action": options.action, "name": options.name, "by": options.by}
         return VerbAnswer(data=data, text="counted\\n", next_steps={"evalwright count down": "go back"})
@@ -73,6 +76,7 @@ def test_help_of_such_a_verb_is_made_from_its_definition(packages: Path) -> None
     assert shown.stdout.startswith(
         "evalwright count: count what nobody counts\n\nUsage: evalwright count up|down [NAME] [flags]\n"
     )
+    assert "\nActions:\n  up NAME      one more\n  down [NAME]  one less\n" in shown.stdout
     assert "--by N  step" in shown.stdout
 
 
@@ -84,6 +88,7 @@ def test_answer_comes_in_the_envelope_with_warnings_and_next_steps(packages: Pat
     assert [record["code"] for record in document["warnings"]] == ["W_COUNTED"]
     assert document["commands"] == [{"command": "evalwright count down", "rationale": "go back"}]
     assert call(packages, "count", "up", "--format", "text").stdout == "counted\n"
+    assert call(packages, "count", "up", "raw").stdout == "as it is\n"
 
 
 @pytest.mark.parametrize(

@@ -85,5 +85,6 @@ CODES: dict[str, dict[str, Any]] = {
     "W_SERVICE_LEFT": _code("warning", None, "run", None),
     "W_LEAK_SEARCH_INCOMPLETE": _code("warning", None, "audit", None),
     "W_NOTIFY_FAILED": _code("warning", None, "work", None),
+    "W_PREFLIGHT": _code("warning", None, "work", None),
     "W_SUITE_SHADOWED": _code("warning", None, "validate run plan audit", None),
 }

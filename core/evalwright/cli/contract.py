@@ -26,7 +26,7 @@ class Flag(NamedTuple):
 class Verb(NamedTuple):
     """One verb. ``args`` are positional: ``NAME`` is needed, ``NAME?`` is not; ``a|b`` is a choice of actions.
 
-    ``meanings`` explains exit codes that no other verb has.
+    ``meanings`` explains exit codes that no other verb has, ``actions`` how each action is called.
     """
 
     help: str
@@ -36,6 +36,7 @@ class Verb(NamedTuple):
     mutates: bool = False
     json: bool = True
     meanings: dict[int, str] | None = None
+    actions: dict[str, str] | None = None
 
 
 JOBS = Flag("--jobs", "count", "trials in flight at once (default: the number of processors, at most 4)", metavar="N")

@@ -23,14 +23,20 @@ class ForeignVerb:
         flags = tuple(Flag(flag.name, flag.kind, flag.help, tuple(flag.choices), flag.metavar) for flag in verb.flags)
         self.name = name
         self.definition = Verb(
-            help, tuple(verb.args), flags, tuple(verb.exit_codes), verb.mutates, meanings=dict(verb.meanings)
+            help,
+            tuple(verb.args),
+            flags,
+            tuple(verb.exit_codes),
+            verb.mutates,
+            meanings=dict(verb.meanings),
+            actions=dict(verb.actions),
         )
         self._verb = verb
 
     def answer(self, session: Any) -> Reply:
         """Carry it out in a session of the command line."""
         found = self._verb().answer(session.options, session.warn)
-        reply = Reply(data=found.data, text=found.text, exit_code=found.exit_code)
+        reply = Reply(data=found.data, text=found.text, body=found.body, exit_code=found.exit_code)
         for command, rationale in found.next_steps.items():
             reply.then(command, rationale)
         return reply

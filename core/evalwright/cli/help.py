@@ -27,10 +27,8 @@ def overview() -> str:
 def verb_help(name: str, verb: Verb) -> str:
     """Return what ``VERB --help`` prints."""
     lines = [f"evalwright {name}: {verb.help}", "", f"Usage: {usage(name, verb)}"]
-    if verb.flags:
-        shown = [(_flag(flag), flag.help) for flag in verb.flags]
-        width = max(len(left) for left, _ in shown)
-        lines += ["", "Flags:", *(f"  {left:<{width}}  {text}" for left, text in shown)]
+    lines += _table("Actions", list((verb.actions or {}).items()))
+    lines += _table("Flags", [(_flag(flag), flag.help) for flag in verb.flags])
     meanings = {code: entry["meaning"] for code, entry in EXIT_CODES.items()} | (verb.meanings or {})
     codes = ", ".join(f"{code} {meanings[code]}" for code in verb.exit_codes)
     lines += ["", f"Exit codes: {codes}", f"Changes files: {'yes' if verb.mutates else 'no'}"]
@@ -41,6 +39,11 @@ def usage(name: str, verb: Verb) -> str:
     """Return the usage line of a verb."""
     words = [f"[{arg[:-1]}]" if arg.endswith("?") else arg for arg in verb.args]
     return " ".join(["evalwright", name, *words, *(["[flags]"] if verb.flags else [])])
+
+
+def _table(title: str, rows: list[tuple[str, str]]) -> list[str]:
+    width = max((len(left) for left, _ in rows), default=0)
+    return ["", f"{title}:", *(f"  {left:<{width}}  {text}" for left, text in rows)] if rows else []
 
 
 def _flag(flag: Flag) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import getpass
 import os
+import shlex
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,30 @@ from evalwright_plugins.workflow.record import Request, State, Status
 from evalwright_plugins.workflow.sites.repository import executor
 from evalwright_plugins.workflow.workspace import Repository
 
-__all__ = ["answer_of", "exit_code", "opened", "request_data", "request_text", "run_data", "who"]
+__all__ = [
+    "GARBLED",
+    "age_of",
+    "answer_of",
+    "exit_code",
+    "here",
+    "interactive",
+    "line_of",
+    "opened",
+    "request_data",
+    "request_text",
+    "run_data",
+    "run_text",
+    "span",
+    "who",
+]
 
 WAITS, FAILED, INFRASTRUCTURE = 10, 20, 30
+SHOWN_CHARACTERS = 200
+GARBLED = (KeyError, TypeError, ValueError, AttributeError)
+"""What reading a record raises whose chain is whole, and whose events are not what they should be."""
+
+FEW_SECONDS = 9.95
+UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
 @contextlib.contextmanager
@@ -51,7 +74,7 @@ def exit_code(state: State) -> int:
 
 def answer_of(run: Run, state: State) -> VerbAnswer:
     """Return what a run that was driven has come to."""
-    steps = commands_of(run.id, state.request.kind, state.request.effect) if state.request else {}
+    steps = commands_of(run.id, state.request.kind) if state.request else {}
     if state.status.terminal:
         steps = {f"evalwright work events {run.id}": "read what happened"}
     return VerbAnswer(data=run_data(run, state), text=run_text(run, state), exit_code=exit_code(state), next_steps=steps)
@@ -89,23 +112,28 @@ def request_data(request: Request) -> dict[str, Any]:
     }
 
 
-def run_text(run: Run, state: State) -> str:
-    """Return a run for people."""
-    lines = [f"{run.id} · {state.work} · {state.status}" + ("" if state.status.terminal else f" at {state.step}")]
+def run_text(run: Run, state: State, options: Any = None) -> str:
+    """Return a run for people. ``options`` are those of the call, for commands that can be pasted as they are."""
+    where = "" if state.status.terminal else f" at {line_of(state.step)}"
+    lines = [f"{line_of(run.id)} · {line_of(state.work)} · {state.status}{where}"]
     if state.ended:
-        lines.append(f"  {state.ended['reason']}")
+        lines.append(f"  {line_of(state.ended['reason'])}")
     if state.candidate and state.workspace:
-        lines.append(f"  candidate {state.candidate[:12]} on {state.workspace['branch']}")
-    if state.request:
-        lines += request_text(run.id, state.request)
+        lines.append(f"  candidate {line_of(state.candidate[:12])} on {line_of(state.workspace['branch'])}")
+    if state.decision:
+        resume = next(iter(here({f"evalwright work resume {run.id}": ""}, options)))
+        lines.append(f"  {state.decision.decision} by {line_of(state.decision.by)}; go on with: {resume}")
+    elif state.request:
+        lines += request_text(run.id, state.request, options)
     return "\n".join(lines) + "\n"
 
 
-def request_text(run: str, request: Request) -> list[str]:
+def request_text(run: str, request: Request, options: Any = None) -> list[str]:
     """Return a request for people, with the commands that answer it."""
-    lines = [f"  waits ({request.kind}): {request.reasons[0] if request.reasons else request.transition}"]
-    lines += [f"    {reason}" for reason in request.reasons[1:]]
-    commands = commands_of(run, request.kind, request.effect)
+    lines = [f"  waits ({request.kind}): {line_of(request.reasons[0] if request.reasons else request.transition)}"]
+    lines += [f"    {line_of(reason)}" for reason in request.reasons[1:]]
+    lines += [f"  a yes means: {line_of(request.effect)}"] if request.effect else []
+    commands = here(commands_of(run, request.kind), options)
     width = max(map(len, commands))
     return lines + [f"  {command:<{width}}  {meaning}" for command, meaning in commands.items()]
 
@@ -113,3 +141,35 @@ def request_text(run: str, request: Request) -> list[str]:
 def interactive() -> bool:
     """Tell whether a person sits at both ends."""
     return sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
+
+
+def here(commands: Mapping[str, str], options: Any) -> dict[str, str]:
+    """Return commands as they are to be pasted: with the repository that was named, quoted for a shell."""
+    place = f" --repo {shlex.quote(options.repo)}" if options and options.repo else ""
+    return {f"{command}{place}": meaning for command, meaning in commands.items()}
+
+
+def line_of(text: object, width: int = SHOWN_CHARACTERS) -> str:
+    """Return foreign text as part of a line that a terminal only shows: control characters as escapes, and cut."""
+    shown = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in str(text)[: width + 1])
+    return shown if len(shown) <= width else f"{shown[: width - 1]}…"
+
+
+def age_of(ts: str) -> float | None:
+    """Return how many seconds ago a time of a ledger was, never less than none; ``None`` for what is no time."""
+    try:
+        return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(ts)).total_seconds())
+    except (TypeError, ValueError):
+        return None
+
+
+def span(seconds: float) -> str:
+    """Return a duration for people, in its two largest units: ``4.2 s``, ``3 min 20 s``, ``2 d 5 h``."""
+    if seconds < FEW_SECONDS:
+        return f"{seconds:.1f} s"
+    left, parts = round(seconds), list[str]()
+    for size, unit in UNITS:
+        if left >= size:
+            parts.append(f"{left // size} {unit}")
+            left %= size
+    return " ".join([*parts, *([f"{left} s"] if left else [])][:2])

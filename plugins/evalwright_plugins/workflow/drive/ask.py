@@ -47,9 +47,9 @@ class End:
 Stop = Ask | End
 
 
-def commands_of(run: str, kind: str, effect: str = "") -> dict[str, str]:
-    """Return the commands that lead on from a request, with what each does; ``effect`` is what its yes does."""
-    found = {f"evalwright work approve {run}": f"yes: {effect}" if effect else "yes: go on"}
+def commands_of(run: str, kind: str) -> dict[str, str]:
+    """Return the commands that lead on from a request, with what each does."""
+    found = {f"evalwright work approve {run}": "yes: go on"}
     if kind == "finding-triage":
         found[f"evalwright work findings list {run}"] = "read the findings"
     return found | {

@@ -42,12 +42,19 @@ class Run:
         """Return its id."""
         return self.files.path.name
 
+    @property
+    def foreign(self) -> bool:
+        """Tell whether it was imported, to be read and never driven."""
+        return self.files.foreign.is_file()
+
     def state(self) -> State:
         """Return where it stands. Raises ``LedgerDamaged``."""
         return state_of(self.files.ledger)
 
     def plan(self, state: State) -> Plan:
-        """Return what it does, as it was pinned. Raises ``RunCorrupt`` when that was changed."""
+        """Return what it does, as it was pinned. Raises ``RunCorrupt`` when that was changed, ``RunConflict`` if imported."""
+        if self.foreign:
+            raise RunConflict(f"{self.id} was imported, to be read only", hint=f"look at it: evalwright work status {self.id}")
         try:
             plan = unpinned(json.loads(self.files.plan.read_bytes()))
         except (OSError, ValueError, KeyError) as error:
@@ -81,7 +88,7 @@ class Runs:
                 return run
             known = ", ".join(one.id for one in self) or "none yet"
             raise RunNotFound(f"there is no run {name}", hint=f"there are: {known}")
-        live = [run for run in self if not run.state().status.terminal]
+        live = [run for run in self if not run.foreign and not run.state().status.terminal]
         if len(live) == 1:
             return live[0]
         hint = f"name one of: {', '.join(run.id for run in live)}" if live else "start one: evalwright work start --config FILE"
@@ -93,7 +100,7 @@ class Runs:
         for run in self:
             with contextlib.suppress(LedgerDamaged):
                 state = run.state()
-                if state.work == work:
+                if state.work == work and not run.foreign:
                     found.append((run, state))
         return found
 

@@ -116,7 +116,10 @@ def preset(name: str) -> dict[str, Any]:
 
 def invalid(path: Path | str, problems: Sequence[Mapping[str, Any]]) -> SuiteError:
     """Return the error that names every problem of a file."""
-    named = [{"file": str(path), **problem, "message": f"{path}: {problem['message']}"} for problem in problems]
+    named = [
+        {"code": SuiteError.code, "file": str(path), **problem, "message": f"{path}: {problem['message']}"}
+        for problem in problems
+    ]
     return SuiteError(f"{path} has {len(problems)} problem{'s' * (len(problems) > 1)}", problems=named)
 
 

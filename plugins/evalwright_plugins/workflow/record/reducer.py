@@ -52,19 +52,32 @@ def refusal(state: State, type: str, data: Record) -> str | None:
 
 
 def advance(state: State, event: Record) -> None:
-    """Apply an event. Raises ``LedgerDamaged`` for one that the rules do not allow; the state is then as it was."""
-    name, data = str(event["type"]), event["data"]
-    reason = refusal(state, name, data) if is_object(data) else f"{name} has no data"
+    """Apply an event.
+
+    Raises ``LedgerDamaged`` for one that the rules do not allow, and the state is then as it was; also for one that lacks or
+    garbles what it changes, and then the state is not to be used.
+    """
+    name, data = str(event.get("type")), event.get("data")
+    if not is_object(data):
+        raise _not_allowed(event, state, f"{name} has no data")
+    reason = refusal(state, name, data)
     if reason:
-        raise LedgerDamaged(
-            f"event {event['seq']}: {reason}",
-            hint="the ledger was written by something that does not keep the rules of a run",
-            after_seq=state.seq,
-            reason=reason,
-            damage="not_allowed",
-        )
-    RULES[name].change(state, data, event)
+        raise _not_allowed(event, state, reason)
+    try:
+        RULES[name].change(state, data, event)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _not_allowed(event, state, f"{name} lacks or garbles {error}") from error
     state.seq = event["seq"]
+
+
+def _not_allowed(event: Record, state: State, reason: str) -> LedgerDamaged:
+    return LedgerDamaged(
+        f"event {event['seq']}: {reason}",
+        hint="the ledger was written by something that does not keep the rules of a run",
+        after_seq=state.seq,
+        reason=reason,
+        damage="not_allowed",
+    )
 
 
 def _created(state: State, data: Record, event: Record) -> None:
@@ -248,7 +261,7 @@ def _asked(state: State, data: Record, event: Record) -> None:
         subject=data["subject"],
         reasons=tuple(data["reasons"]),
         grants=data.get("grants") or {},
-        effect=data.get("effect", ""),
+        effect=str(data.get("effect") or ""),
     )
 
 

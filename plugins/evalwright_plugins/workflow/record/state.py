@@ -32,7 +32,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A question to a human: what is asked about, why, and what a yes does."""
+    """A question to a human: what is asked about, why, and what a yes does, as ``grants`` and in words (``effect``)."""
 
     seq: int
     kind: str

@@ -41,6 +41,11 @@ class RunFiles:
         return self.path / "driver.lock"
 
     @property
+    def foreign(self) -> Path:
+        """Return the mark of a run that was imported: where it came from."""
+        return self.path / "foreign.json"
+
+    @property
     def inbox(self) -> Path:
         """Return where decisions wait for the driver."""
         return self.path / "inbox"
