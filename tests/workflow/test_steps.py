@@ -326,19 +326,18 @@ def test_outcome_that_leads_nowhere_is_asked_about(toy: Toy) -> None:
     assert "nothing follows when build ends as failed" in reasons(state)
 
 
-def test_blocking_findings_are_triaged_and_dismissed_ones_do_not_block(toy: Toy) -> None:
-    state = toy.start(worker_builder=f"echo fixed >> made.txt && {COMMIT}", worker_fixer=f"date +%N >> made.txt; {COMMIT}")
-    assert (kind(state), state.step) == ("finding-triage", "fix")
-    (finding,) = state.findings
+def test_dismissed_finding_never_blocks_again_and_stays_visible(toy: Toy) -> None:
+    lines: dict[str, Any] = {"worker_builder": f"echo fixed >> made.txt && {COMMIT}"}
+    state = toy.start(**lines)
+    assert (kind(state), state.step, state.findings[0]["summary"]) == ("finding-triage", "fix", "no documentation")
     book = Book(toy.runs.repository.state / "works" / "W" / "findings.jsonl", "W")
-    (raised,) = book.findings
-    book.adjudicate(raised.fingerprint, "dismissed", by="ada", reason="not needed")
+    book.adjudicate(book.findings[0].fingerprint, "dismissed", by="ada", reason="not needed")
 
-    state = toy.resume(answer=once())
+    state = toy.start(**lines)
 
-    assert finding["summary"] == "no documentation"
-    assert toy.data("EVIDENCE_RECORDED")[-1]["suppressedFingerprints"] == [raised.fingerprint]
-    assert (kind(state), state.findings) == ("final-decision", ())
+    assert (state.run, kind(state), state.findings) == ("W-2", "final-decision", ())
+    assert toy.data("EVIDENCE_RECORDED", "W-2")[-1]["suppressedFingerprints"] == [book.findings[0].fingerprint]
+    assert toy.data("POLICY_EVALUATED", "W-2")[-1]["result"] == "PASS"
 
 
 def test_issue_that_comes_back_is_not_converging(toy: Toy) -> None:
@@ -429,3 +428,23 @@ def test_final_decision_needs_what_the_pinned_policies_say(toy: Toy) -> None:
     state = toy.resume(answer=once())
 
     assert state.status is not Status.SUCCEEDED
+
+
+def test_review_whose_blocking_findings_are_all_dismissed_has_passed(toy: Toy) -> None:
+    toy.start(worker_builder=f"echo fixed >> made.txt && {COMMIT}")
+    book = Book(toy.runs.repository.state / "works" / "W" / "findings.jsonl", "W")
+    book.adjudicate(book.findings[0].fingerprint, "dismissed", by="ada", reason="not needed")
+
+    state = toy.resume(answer=once())
+
+    assert (kind(state), state.step, state.attempts.get("fix")) == ("final-decision", "wait-merge", None)
+    assert toy.data("TRANSITION")[-1]["cause"] == "findings-dismissed"
+
+
+def test_triage_of_a_spent_review_asks_once(toy: Toy) -> None:
+    state = toy.start(budgets={"review_rounds_per_work": 1}, worker_builder=f"echo fixed >> made.txt && {COMMIT}")
+    assert kind(state) == "finding-triage"
+
+    state = toy.resume(answer=once())
+
+    assert (kind(state), state.granted_reviews, state.attempts["review"]) == ("final-decision", 1, 2)

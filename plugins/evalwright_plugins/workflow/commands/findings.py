@@ -7,7 +7,7 @@ from typing import Any
 
 from evalwright.errors import UsageError
 from evalwright.interfaces import VerbAnswer
-from evalwright_plugins.workflow.commands.common import opened, who
+from evalwright_plugins.workflow.commands.common import line_of, opened, who
 from evalwright_plugins.workflow.drive.runs import Run
 from evalwright_plugins.workflow.findings import Finding
 from evalwright_plugins.workflow.findings.book import Book
@@ -51,10 +51,10 @@ def _listed(run: Run, book: Book) -> VerbAnswer:
                 "reason": said.reason if said else None,
             }
         )
-    lines = [
-        f"{row['severity']} {row['fingerprint']} {row['decision'] or ('open' if row['open'] else 'gone')}: {row['summary']}"
-        for row in rows
-    ]
+    lines: list[str] = []
+    for row in rows:
+        stands = row["decision"] or ("open" if row["open"] else "gone")
+        lines.append(f"{row['severity']} {row['fingerprint']} {stands}: {line_of(row['summary'])}")
     steps = {f"evalwright work findings adjudicate {run.id} FINGERPRINT=dismissed --reason TEXT": "say that one does not block"}
     return VerbAnswer(data={"run": run.id, "findings": rows}, text="\n".join(lines or ["no findings"]) + "\n", next_steps=steps)
 

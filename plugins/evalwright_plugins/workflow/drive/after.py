@@ -97,7 +97,10 @@ def clean(turn: Turn) -> Ask | None:
         return Ask(
             kind="boundary",
             transition=f"resume-{step}",
-            reasons=(f"step {step} left no candidate: {error.message}", error.hint),
+            reasons=(
+                f"step {step} left no candidate: {error.message}",
+                f"mend it by hand in {turn.site.tree.place.root}, commit, and adopt the commit; or {error.hint}",
+            ),
             effect=f"step {step} is done again, on the work tree as it is",
         )
     return None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Ask", "End", "Kind", "Stop", "commands_of"]
+__all__ = ["Ask", "End", "Kind", "Moved", "Stop", "commands_of"]
 
 Kind = Literal["boundary", "final-decision", "finding-triage", "infra", "budget", "work-review-cap", "not-converging", "stale"]
 
@@ -44,7 +44,12 @@ class End:
     reason: str
 
 
-Stop = Ask | End
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """No stop, but the run stands at another step now: the checks begin anew."""
+
+
+Stop = Ask | End | Moved
 
 
 def commands_of(run: str, kind: str) -> dict[str, str]:

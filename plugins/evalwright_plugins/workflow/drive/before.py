@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from evalwright_plugins.workflow.drive.ask import Ask, End, Stop
+from evalwright_plugins.workflow.drive.ask import Ask, End, Moved, Stop
 from evalwright_plugins.workflow.drive.facts import RunFacts
 from evalwright_plugins.workflow.drive.turn import Check, Turn
 from evalwright_plugins.workflow.findings import Finding, not_converging, split
+from evalwright_plugins.workflow.record import BLOCKED, DISMISSED
 from evalwright_plugins.workflow.workspace import printable
 
 __all__ = ["BEFORE", "entry_of"]
@@ -100,31 +101,36 @@ def worker(turn: Turn) -> Ask | None:
     )
 
 
+def dismissed(turn: Turn) -> Stop | None:
+    """When people have dismissed everything that blocked, the review counts as passed."""
+    state = turn.state
+    target = turn.workflow.edge(state.came_from, "succeeded") if state.cause == BLOCKED else None
+    if target is None or state.outcome or _blocking(turn):
+        return None
+    turn.journal.write("TRANSITION", {"from": state.step, "to": target, "cause": DISMISSED})
+    return Moved()
+
+
 def triage(turn: Turn) -> Ask | None:
     """Blocking findings are looked at by people before anybody acts on them."""
     state = turn.state
-    if (
-        state.cause != "outcome:findings-blocking"
-        or state.outcome
-        or turn.plan.config.triage == "auto"
-        or turn.cleared("triage")
-    ):
+    if state.cause != BLOCKED or state.outcome or turn.plan.config.triage == "auto" or turn.cleared("triage"):
         return None
-    blocking, _, _ = split([Finding.from_json(record) for record in state.findings], turn.account.dismissed)
+    blocking = _blocking(turn)
     listed = tuple(f"[{one.severity} {one.fingerprint}] {one.summary}" for one in blocking)
     return Ask(
         kind="finding-triage",
         transition=entry_of(turn),
         reasons=(f"{state.came_from} has {len(blocking)} blocking finding{'s' * (len(blocking) != 1)}", *listed),
         effect=f"step {state.step} begins with the findings that are not dismissed",
-        grants={"clears": ["triage"]} | _spent(turn),
+        grants=_spent(turn) | {"clears": ["triage"]},
     )
 
 
 def converging(turn: Turn) -> Ask | None:
     """What was found before and fixed since is not found again, and findings do not grow in number."""
     state = turn.state
-    if state.cause != "outcome:findings-blocking" or state.outcome or turn.cleared("converging"):
+    if state.cause != BLOCKED or state.outcome or turn.cleared("converging"):
         return None
     old, new = ([Finding.from_json(record) for record in records] for records in (state.blockers, state.findings))
     reason = not_converging(split(old, turn.account.dismissed)[0], split(new, turn.account.dismissed)[0])
@@ -135,7 +141,7 @@ def converging(turn: Turn) -> Ask | None:
         transition=entry_of(turn),
         reasons=(reason,),
         effect=f"step {state.step} begins all the same",
-        grants={"clears": ["converging", "triage"]} | _spent(turn),
+        grants=_spent(turn) | {"clears": ["converging", "triage"]},
     )
 
 
@@ -220,6 +226,7 @@ def budgets(turn: Turn) -> Ask | None:
 BEFORE: tuple[Check, ...] = (
     interrupted,
     final_decision,
+    dismissed,
     boundary,
     converging,
     triage,
@@ -233,6 +240,10 @@ BEFORE: tuple[Check, ...] = (
 )
 
 
+def _blocking(turn: Turn) -> tuple[Finding, ...]:
+    return split([Finding.from_json(record) for record in turn.state.findings], turn.account.dismissed).blocking
+
+
 def _spent(turn: Turn) -> dict[str, Any]:
     """Return what must be granted before the step that led here could be done again."""
     state, source = turn.state, turn.state.came_from
@@ -244,7 +255,7 @@ def _spent(turn: Turn) -> dict[str, Any]:
         grants["reviews"] = 1
     if turn.attempts_left(source) <= 0:
         grants["attempts"] = {"step": source, "amount": 1}
-    return grants | ({"clears": []} if grants else {})
+    return grants
 
 
 def _review_reason(turn: Turn) -> str:

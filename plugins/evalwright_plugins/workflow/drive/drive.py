@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from evalwright.errors import Interrupted
 from evalwright_plugins.workflow.approvals.orders import Inbox, Order
 from evalwright_plugins.workflow.drive import attempt, desk
 from evalwright_plugins.workflow.drive.after import JUDGE, SETTLE
-from evalwright_plugins.workflow.drive.ask import End, Stop
+from evalwright_plugins.workflow.drive.ask import Ask, End, Stop
 from evalwright_plugins.workflow.drive.before import BEFORE
 from evalwright_plugins.workflow.drive.turn import Turn, first
 from evalwright_plugins.workflow.evidence import EvidenceIndex
@@ -112,13 +113,18 @@ class Drive:
         if stop:
             self._stop(stop)
             return
+        begun = time.monotonic()
         attempt.begin(self.turn, self.index, self._cut)
+        spent = round(time.monotonic() - begun, 3)
         outcome = self.turn.state.outcome
         assert outcome
         if outcome.evidence is not None:
             attempt.finish(self.turn)
         elif self.canceled():
             self._lost("the driver was told to end")
+        else:
+            data = {"step": outcome.step, "attempt": outcome.attempt, "status": "cancelled", "spent": {"wall": spent}}
+            self.turn.journal.write("STEP_FINISHED", data)
 
     def _lost(self, cause: str) -> None:
         """Put on record that a step was cut off half-way."""
@@ -130,9 +136,9 @@ class Drive:
     def _stop(self, stop: Stop) -> None:
         if isinstance(stop, End):
             self.turn.journal.write("RUN_TERMINAL", {"status": "FAILED", "reason": stop.reason})
-            return
-        desk.ask(self.turn, stop)
-        self.notify("waiting", stop.kind)
+        if isinstance(stop, Ask):
+            desk.ask(self.turn, stop)
+            self.notify("waiting", stop.kind)
 
     def _cut(self) -> bool:
         return self.canceled() or Inbox(self.turn.files.inbox).stopped()

@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from evalwright.errors import LedgerDamaged, RunBusy, RunConflict, RunCorrupt, RunNotFound
@@ -88,7 +88,10 @@ class Runs:
                 return run
             known = ", ".join(one.id for one in self) or "none yet"
             raise RunNotFound(f"there is no run {name}", hint=f"there are: {known}")
-        live = [run for run in self if not run.foreign and not run.state().status.terminal]
+        live: list[Run] = []
+        for run in self:
+            with contextlib.suppress(LedgerDamaged):
+                live += [run] if not run.foreign and not run.state().status.terminal else []
         if len(live) == 1:
             return live[0]
         hint = f"name one of: {', '.join(run.id for run in live)}" if live else "start one: evalwright work start --config FILE"
@@ -111,9 +114,9 @@ class Runs:
         is taken.
         """
         with self._alone(plan):
+            base, waiting = self.repository.resolve(plan.config.base), self._waiting(plan.config.work)
             run = self._made(plan, run_id)
-            superseded = self._supersede(plan.config.work, run.id)
-            self._create(run, plan, superseded)
+            self._create(run, plan, base, waiting)
             return run, self._driven(run, plan, prompt, canceled)
 
     def resume(self, run: Run, prompt: Gate, canceled: Callable[[], bool]) -> State:
@@ -162,21 +165,25 @@ class Runs:
                 raise RunConflict(f"there is a run {name} already, or a branch run/{name}", hint=hint)
         raise AssertionError
 
-    def _supersede(self, work: str, by: str) -> list[str]:
-        """End the runs of a work that wait. Raises ``RunBusy`` for one that was interrupted: what it did must not be lost."""
+    def _waiting(self, work: str) -> list[str]:
+        """Return the runs of a work that wait. Raises ``RunBusy`` for one that was interrupted, whose work must not be lost."""
         live = [(run, state) for run, state in self.of_work(work) if not state.status.terminal]
         for run, state in live:
             if state.status is Status.RUNNING:
                 hint = f"resume it: evalwright work resume {run.id}, or end it: evalwright work stop {run.id}"
                 raise RunBusy(f"run {run.id} of {work} was interrupted", hint=hint)
-        for run, _ in live:
-            with Journal(run.files.ledger, run=run.id, work=work) as journal:
-                journal.write("RUN_TERMINAL", {"status": "SUPERSEDED", "reason": f"superseded by {by} (same work {work})"})
-                self.leave(run, journal.state)
         return [run.id for run, _ in live]
 
-    def _create(self, run: Run, plan: Plan, superseded: list[str]) -> None:
-        base = self.repository.resolve(plan.config.base)
+    def _supersede(self, by: Run, work: str, names: Sequence[str]) -> None:
+        """End the runs that another one was made to supersede, those that have not ended yet."""
+        for run in map(self.find, names):
+            with Journal(run.files.ledger, run=run.id, work=work) as journal:
+                if not journal.state.status.terminal:
+                    reason = f"superseded by {by.id} (same work {work})"
+                    journal.write("RUN_TERMINAL", {"status": "SUPERSEDED", "reason": reason})
+                self.leave(run, journal.state)
+
+    def _create(self, run: Run, plan: Plan, base: str, superseded: list[str]) -> None:
         aside = run.files.plan.with_name("plan.json.new")
         aside.write_text(json.dumps(plan.document, ensure_ascii=False), encoding="utf-8")
         os.replace(aside, run.files.plan)
@@ -203,6 +210,7 @@ class Runs:
             Plugins(self.repository.checkout) as plugins,
             Supervisor() as supervisor,
         ):
+            self._supersede(run, plan.config.work, journal.state.created.get("supersedes", ()))
             turn = self._turn(run, plan, journal, plugins)
             notify = plan.config.notify
             hook = Webhook(notify.webhook, timeout=notify.timeout_seconds) if notify else None

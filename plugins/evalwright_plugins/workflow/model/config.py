@@ -43,7 +43,7 @@ class WorkConfig(BaseModel, extra="forbid", frozen=True, strict=True):
     their content. ``toolchain`` are files, beside the lock files, whose content a reusable verification depends on.
     """
 
-    work: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    work: Annotated[str, Field(pattern=r"^[A-Za-z0-9](\.?[A-Za-z0-9_-])*$", max_length=80)]
     workflow: str | dict[str, Any]
     base: Annotated[str, Field(min_length=1)] = "HEAD"
     prompt: str = ""

@@ -17,7 +17,12 @@ from evalwright_plugins.workflow.evidence import same_failure
 from evalwright_plugins.workflow.findings import Finding
 from evalwright_plugins.workflow.record.state import Decision, Outcome, Request, State, Status
 
-__all__ = ["RULES", "advance", "refusal"]
+__all__ = ["BLOCKED", "DISMISSED", "RULES", "advance", "refusal"]
+
+BLOCKED = "outcome:findings-blocking"
+DISMISSED = "findings-dismissed"
+"""The cause of a transition that takes a review whose blocking findings were all dismissed for passed."""
+
 
 Record = Mapping[str, Any]
 Guard = Callable[[State, Record], str | None]
@@ -235,12 +240,14 @@ def _fingerprint(state: State, data: Record, _event: Record) -> None:
 def _may_move(state: State, data: Record) -> str | None:
     if data["from"] != state.step:
         return f"the run stands at {state.step}, not at {data['from']}"
+    if data["cause"] == DISMISSED:
+        return None if state.outcome is None and state.cause == BLOCKED else "no blocking findings led here"
     return _step_is_done(state, data)
 
 
 def _moved(state: State, data: Record, _event: Record) -> None:
-    if data["cause"] == "outcome:succeeded":
-        state.passed[data["from"]] = state.candidate
+    if data["cause"] in ("outcome:succeeded", DISMISSED):
+        state.passed[state.came_from if data["cause"] == DISMISSED else data["from"]] = state.candidate
     state.came_from, state.step, state.cause = data["from"], data["to"], data["cause"]
     state.outcome = None
     state.cleared = set()
