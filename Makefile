@@ -7,10 +7,13 @@ LIVE ?= .venv-live
 WORKERS ?= 4
 MINUTES ?= 10
 
-.PHONY: demo test check lint types contracts acceptance bench chaos live-judge build clean
+.PHONY: demo demo-workflow test check lint types contracts acceptance bench chaos live-judge build clean
 
 demo: $(VENV)/.installed  ## run the repair agent over 28 real programs and show the report
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
+
+demo-workflow: $(VENV)/.installed  ## four agents repair a program in turn, a human decides; seconds
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo-workflow.sh
 
 test: $(VENV)/.tested  ## install what the tests need and run them all
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not acceptance"

@@ -36,6 +36,7 @@ class LocalSession(Session):
     """
 
     user: int | None = None
+    in_place = True
     writable_mounts: ClassVar[bool] = False
 
     def __init__(self, request: SandboxRequest) -> None:

@@ -39,6 +39,13 @@ class RunnerContext(Protocol):
         """Return a context for one step of a workflow, with a session of its own on the same workspace."""
         ...
 
+    def workspace(self) -> Path | None:
+        """Return where the workspace of the trial's session lies on this host, seen and changed at once.
+
+        ``None`` where the sandbox keeps it elsewhere. While commands run it is theirs: look at it between them.
+        """
+        return None
+
     def canceled(self) -> bool:
         """Tell whether the run was stopped; a runner that waits on its own asks this."""
         ...

@@ -88,6 +88,7 @@ class Session(ABC):
     workspace (case, task, diff, output). ``home`` and ``temporary`` are private directories of the session; ``None`` means
     those that the core has made on this host. ``isolation`` says in a word what this place really separates. ``restored``
     says that :meth:`collect` rewrote the workspace, so that the status of its files means nothing: the core reads them all.
+    ``in_place`` says that commands work in ``SandboxRequest.workspace`` itself, so that the host sees changes at once.
     ``ending_seconds`` is the time within which kill and collect together, and destroy, must return.
     """
 
@@ -97,6 +98,7 @@ class Session(ABC):
     temporary: PurePosixPath | None = None
     isolation: str = "none"
     restored: bool = False
+    in_place: bool = False
     ending_seconds: float = 10.0
 
     @abstractmethod

@@ -52,6 +52,7 @@ class WatchedSession(Session):
         self.temporary = inner.temporary
         self.isolation = inner.isolation
         self.restored = inner.restored
+        self.in_place = inner.in_place
         self.ending_seconds = inner.ending_seconds
         self.leaked_processes = 0
 
@@ -193,6 +194,10 @@ class AgentContext:
         finally:
             context.end()
             self.restored = self.restored or context.restored
+
+    def workspace(self) -> Path | None:
+        """Return where the session's workspace lies on this host."""
+        return self._place.workspace if self.session().in_place else None
 
     def canceled(self) -> bool:
         """Tell whether the run was stopped, or the agent has exceeded a limit."""

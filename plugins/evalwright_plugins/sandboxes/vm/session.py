@@ -47,6 +47,7 @@ class VmSession(LocalSession):
 
     isolation = "vm"
     restored = True
+    in_place = False
     ending_seconds = 120.0
 
     def __init__(

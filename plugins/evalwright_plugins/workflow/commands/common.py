@@ -14,6 +14,7 @@ from typing import Any
 
 from evalwright.errors import UsageError
 from evalwright.interfaces import VerbAnswer
+from evalwright.ledger import Event
 from evalwright.processes import Supervisor
 from evalwright_plugins.workflow.drive.ask import commands_of
 from evalwright_plugins.workflow.drive.runs import Run, Runs
@@ -48,11 +49,13 @@ UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
 @contextlib.contextmanager
-def opened(options: Any, warn: Callable[[str, str], None] | None = None) -> Generator[Runs]:
+def opened(
+    options: Any, warn: Callable[[str, str], None] | None = None, heard: Callable[[Event], object] | None = None
+) -> Generator[Runs]:
     """Give the runs of the repository that ``--repo`` names. Raises ``UsageError`` for none."""
     with Supervisor() as supervisor:
         repository = Repository.find(Path(options.repo or "."), executor(supervisor))
-        yield Runs(repository, (lambda text: warn("W_NOTIFY_FAILED", text)) if warn else lambda _text: None)
+        yield Runs(repository, (lambda text: warn("W_NOTIFY_FAILED", text)) if warn else lambda _text: None, heard)
 
 
 def who(options: Any) -> str:

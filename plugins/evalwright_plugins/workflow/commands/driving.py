@@ -10,9 +10,11 @@ from typing import Any
 
 from evalwright.errors import UsageError
 from evalwright.interfaces import VerbAnswer
+from evalwright.ledger import Event
 from evalwright.processes import Stop
 from evalwright_plugins.workflow.approvals.orders import Inbox, Order
 from evalwright_plugins.workflow.commands.common import answer_of, interactive, opened, request_text, who
+from evalwright_plugins.workflow.commands.lines import event_line
 from evalwright_plugins.workflow.drive.drive import Gate
 from evalwright_plugins.workflow.drive.turn import Turn
 from evalwright_plugins.workflow.model.loading import load_plan
@@ -22,6 +24,18 @@ __all__ = ["prompt_of", "resume", "start"]
 
 Warn = Callable[[str, str], None]
 TICK_SECONDS = 0.2
+TOLD = frozenset(
+    {
+        "BUDGET_EXTENDED",
+        "CANDIDATE_PINNED",
+        "DECISION_RECORDED",
+        "RUN_INTERRUPTED",
+        "RUN_TERMINAL",
+        "STEP_FINISHED",
+        "STEP_STARTED",
+        "WORKSPACE_BOUND",
+    }
+)
 ANSWERS: Mapping[str, str] = {
     "a": "approve",
     "approve": "approve",
@@ -37,7 +51,7 @@ def start(options: Any, warn: Warn) -> VerbAnswer:
     if not options.config:
         raise UsageError("work start needs --config FILE", hint="see: docs/how-to/run-a-workflow.md", key="config")
     plan = load_plan(Path(options.config))
-    with opened(options, warn) as runs:
+    with opened(options, warn, narrate) as runs:
         stop = _listening()
         run, state = runs.start(plan, options.run_id or options.target, prompt_of(options, stop), lambda: stop.requested)
         return answer_of(run, state)
@@ -45,10 +59,16 @@ def start(options: Any, warn: Warn) -> VerbAnswer:
 
 def resume(options: Any, warn: Warn) -> VerbAnswer:
     """Drive a run on."""
-    with opened(options, warn) as runs:
+    with opened(options, warn, narrate) as runs:
         run = runs.find(options.target)
         stop = _listening()
         return answer_of(run, runs.resume(run, prompt_of(options, stop), lambda: stop.requested))
+
+
+def narrate(event: Event) -> None:
+    """Tell on stderr what a run that is driven has come to."""
+    if event["type"] in TOLD:
+        sys.stderr.write(f"{event_line(event)}\n")
 
 
 def prompt_of(options: Any, stop: Stop) -> Gate:

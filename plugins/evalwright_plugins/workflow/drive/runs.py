@@ -11,18 +11,21 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from evalwright.errors import LedgerDamaged, RunBusy, RunConflict, RunCorrupt, RunNotFound
+from evalwright.ledger import Event
 from evalwright.processes import Supervisor
 from evalwright_plugins.workflow.approvals.webhook import Webhook
+from evalwright_plugins.workflow.drive.creation import creation
 from evalwright_plugins.workflow.drive.drive import Drive, Gate
 from evalwright_plugins.workflow.drive.gates import gate_of
-from evalwright_plugins.workflow.drive.turn import UNVERIFIED, Turn
+from evalwright_plugins.workflow.drive.turn import Turn
+from evalwright_plugins.workflow.drive.unattended import Unattended
 from evalwright_plugins.workflow.evidence import EvidenceIndex
 from evalwright_plugins.workflow.findings.book import Book
 from evalwright_plugins.workflow.model.loading import Plan, unpinned
 from evalwright_plugins.workflow.record import Journal, State, Status, state_of
 from evalwright_plugins.workflow.sites import RunFiles
 from evalwright_plugins.workflow.sites.plugins import Plugins
-from evalwright_plugins.workflow.sites.repository import RepositorySite, digests_below, executor
+from evalwright_plugins.workflow.sites.repository import RepositorySite, executor
 from evalwright_plugins.workflow.workspace import Repository, hold
 from evalwright_plugins.workflow.workspace.places import checked_id
 
@@ -65,10 +68,18 @@ class Run:
 
 
 class Runs:
-    """The runs that lie in a repository's git directory. ``warn`` is told what went wrong without harm."""
+    """The runs that lie in a repository's git directory. ``warn`` is told what went wrong without harm, ``heard`` of every
+    event of a run that is driven.
+    """
 
-    def __init__(self, repository: Repository, warn: Callable[[str], None] = lambda _text: None) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        warn: Callable[[str], None] = lambda _text: None,
+        heard: Callable[[Event], object] | None = None,
+    ) -> None:
         self.repository = repository
+        self._heard = heard
         self._warn = warn
         self.path = repository.state / "runs"
 
@@ -187,26 +198,14 @@ class Runs:
         aside = run.files.plan.with_name("plan.json.new")
         aside.write_text(json.dumps(plan.document, ensure_ascii=False), encoding="utf-8")
         os.replace(aside, run.files.plan)
-        artifacts = digests_below(self.repository.checkout, list(plan.config.artifacts.values()))
-        data = {
-            "workflowRef": plan.workflow.name,
-            "workflowDigest": plan.workflow_digest,
-            "configDigest": plan.digest,
-            "base": base,
-            "entry": plan.workflow.first,
-            "planDigest": artifacts.get(plan.config.artifacts.get("plan", ""), UNVERIFIED),
-            "intentDigest": plan.intent_digest,
-            "envelopeDigest": plan.prompts_digest,
-            "budgets": plan.workflow.budgets.model_dump(include={"tokens", "cost", "wall"}),
-            **({"supersedes": superseded} if superseded else {}),
-        }
+        data = creation(plan, base, self.repository.checkout) | ({"supersedes": superseded} if superseded else {})
         with Journal(run.files.ledger, run=run.id, work=plan.config.work) as journal:
             journal.write("RUN_CREATED", data)
 
     def _driven(self, run: Run, plan: Plan, prompt: Gate, canceled: Callable[[], bool]) -> State:
         with (
             hold(run.files.driver),
-            Journal(run.files.ledger, run=run.id, work=plan.config.work) as journal,
+            Journal(run.files.ledger, run=run.id, work=plan.config.work, heard=self._heard) as journal,
             Plugins(self.repository.checkout) as plugins,
             Supervisor() as supervisor,
         ):
@@ -219,7 +218,9 @@ class Runs:
                 if hook:
                     hook.notify(event, run=run.id, work=plan.config.work, kind=kind)
 
-            gate = prompt if plan.config.on_gate == "ask" else gate_of(turn, executor(supervisor))
+            wanted = plan.config.on_gate
+            answered = Unattended(gate_of(turn, executor(supervisor)), fixed=isinstance(wanted, str), waits=True)
+            gate = prompt if wanted == "ask" else answered
             index = EvidenceIndex(self.repository.state / "evidence")
             drive = Drive(turn=turn, index=index, gate=gate, canceled=canceled, notify=tell, pause=time.sleep)
             try:

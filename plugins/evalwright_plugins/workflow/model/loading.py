@@ -16,7 +16,7 @@ from evalwright_plugins.workflow.model.documents import read_document
 from evalwright_plugins.workflow.model.graph import graph_problems
 from evalwright_plugins.workflow.model.workflow import Workflow
 
-__all__ = ["PRESETS", "Plan", "load_plan", "load_workflow", "plan_of", "preset"]
+__all__ = ["PRESETS", "Plan", "load_plan", "load_workflow", "plan_of", "preset", "resolved"]
 
 PRESETS = ("readback", "software-delivery")
 SUFFIXES = (".yaml", ".yml", ".toml", ".json")
@@ -61,11 +61,15 @@ def load_plan(path: Path, overrides: Mapping[str, Any] | None = None) -> Plan:
     problems = model_problems(WorkConfig, document, "")
     if problems:
         raise invalid(path, problems)
+    return plan_of(resolved(document, path), path)
+
+
+def resolved(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return a configuration with the workflow and the texts that it names in their places. Raises ``SuiteError``."""
     given = document["workflow"]
     workflow = given if is_object(given) else _named(given, path.parent)
-    document |= {"workflow": workflow, "prompt": _text(document.get("prompt", ""), path)}
-    document["prompts"] = {step: _text(text, path) for step, text in document.get("prompts", {}).items()}
-    return plan_of(document, path)
+    prompts = {step: _text(text, path) for step, text in document.get("prompts", {}).items()}
+    return dict(document) | {"workflow": workflow, "prompt": _text(document.get("prompt", ""), path), "prompts": prompts}
 
 
 def plan_of(document: Mapping[str, Any], path: Path | str) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -14,16 +14,18 @@ from evalwright_plugins.workflow.record.state import State
 __all__ = ["Journal", "state_of"]
 
 KERNEL = "workflow"
+Heard = Callable[[Event], object]
 
 
 class Journal:
-    """The one writer of a run's record. Every event is durable when :meth:`write` returns.
+    """The one writer of a run's record. Every event is durable when :meth:`write` returns; ``heard`` is told of it then.
 
     Raises ``RunBusy`` when somebody else writes it, ``LedgerDamaged`` when it does not verify or breaks the rules.
     """
 
-    def __init__(self, path: Path, *, run: str, work: str) -> None:
+    def __init__(self, path: Path, *, run: str, work: str, heard: Heard | None = None) -> None:
         self.state = State()
+        self._heard = heard
         self._ledger = Ledger(path, run=run, work=work, read=lambda event: advance(self.state, event))
 
     def write(self, type: str, data: Mapping[str, Any], *, human: str | None = None) -> Event:
@@ -38,6 +40,8 @@ class Journal:
         event = self._ledger.append(type, data, actor=human or KERNEL, kind="human" if human else "kernel")
         self._ledger.commit()
         advance(self.state, event)
+        if self._heard:
+            self._heard(event)
         return event
 
     def close(self) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from evalwright.model import Usage
+from evalwright.model import Completed, Usage
 from evalwright_plugins.workflow.model.workflow import Step
 from evalwright_plugins.workflow.workspace import Proof, Workspace
 
@@ -88,6 +88,7 @@ class StepResult:
     lost: str | None = None
     output: bytes | None = None
     usage: Usage | None = None
+    completed: Completed = field(default_factory=Completed)
 
 
 class Site(Protocol):

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from evalwright.errors import SandboxError, TrialError
 from evalwright.interfaces import Command, Deadline, Runner, RunnerContext, Session
-from evalwright.model import Completed, RunnerResult, TrialView
+from evalwright.model import Completed, RunnerResult, TrialView, Usage
+from evalwright_plugins.workflow.findings.usage import read_usage
 from evalwright_plugins.workflow.sites.site import StepCall, StepResult
 
 __all__ = ["StepContext", "carry_out"]
 
 MAX_ENVELOPE_BYTES = 1 << 20
+MAX_USAGE_BYTES = 1 << 16
 IDENTITY = ("AUTHOR", "COMMITTER")
 
 
@@ -74,7 +77,10 @@ class _StepSession(Session):
 
 @dataclass(slots=True)
 class StepContext:
-    """What the runner of a step may use: see :class:`evalwright.interfaces.RunnerContext`."""
+    """What the runner of a step may use: see :class:`evalwright.interfaces.RunnerContext`.
+
+    ``mark`` is in the names of the step's files, so that no other step of the same exchange directory knows them before.
+    """
 
     inner: Session
     variables: Mapping[str, str]
@@ -83,6 +89,18 @@ class StepContext:
     canceled: Callable[[], bool]
     started: Callable[[Sequence[int]], None] | None = None
     keep: Callable[[str, Path | bytes], None] | None = None
+    mark: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    def file(self, name: str) -> PurePosixPath:
+        """Return the path of one of the step's own files, as its commands see it."""
+        return self.inner.exchange / f"step-{self.mark}-{name}"
+
+    def usage(self) -> Usage | None:
+        """Return what the worker's usage file says now, ``None`` where it says nothing that can be read."""
+        try:
+            return read_usage(json.loads(self.inner.get(self.file("usage.json"), max_bytes=MAX_USAGE_BYTES)))
+        except (OSError, ValueError, RecursionError, SandboxError):
+            return None
 
     def session(self) -> Session:
         """Return the step's session."""
@@ -101,6 +119,10 @@ class StepContext:
     def _same(self) -> Generator[RunnerContext]:
         yield self
 
+    def workspace(self) -> Path | None:
+        """Return where the work tree lies on this host: that is not the worker's business."""
+        return None
+
     def emit(self, type: str, data: Mapping[str, Any]) -> None:
         """Write an event to the step's log."""
         with self.log.open("a", encoding="utf-8") as log:
@@ -115,11 +137,12 @@ class StepContext:
 def carry_out(call: StepCall, runner: Runner[Any], context: StepContext) -> StepResult:
     """Have a runner do a step, and return how it ended.
 
-    Input, prompt and output are files beside the workspace, named by ``EVALWRIGHT_INPUT_FILE``, ``EVALWRIGHT_PROMPT_FILE``
-    and ``EVALWRIGHT_OUTPUT_FILE``, so that no size of theirs is too large for an environment.
+    Input, prompt, output and usage are files beside the workspace, named by ``EVALWRIGHT_INPUT_FILE``,
+    ``EVALWRIGHT_PROMPT_FILE``, ``EVALWRIGHT_OUTPUT_FILE`` and ``EVALWRIGHT_USAGE_FILE``, so that no size of theirs is too
+    large for an environment.
     """
     session = context.inner
-    files = {name: session.exchange / f"step-{name}" for name in ("input.json", "prompt.txt", "output.json")}
+    files = {name: context.file(name) for name in ("input.json", "prompt.txt", "output.json", "usage.json")}
     session.put(json.dumps(call.input, ensure_ascii=False).encode("utf-8", "surrogatepass"), files["input.json"])
     session.put(call.prompt.encode("utf-8", "replace"), files["prompt.txt"])
     context.variables = {
@@ -129,6 +152,7 @@ def carry_out(call: StepCall, runner: Runner[Any], context: StepContext) -> Step
         "EVALWRIGHT_INPUT_FILE": str(files["input.json"]),
         "EVALWRIGHT_PROMPT_FILE": str(files["prompt.txt"]),
         "EVALWRIGHT_OUTPUT_FILE": str(files["output.json"]),
+        "EVALWRIGHT_USAGE_FILE": str(files["usage.json"]),
         "EVALWRIGHT_RUN": str(call.input["run"]),
         "EVALWRIGHT_WORK": str(call.input["work"]),
         "EVALWRIGHT_STEP": call.step.id,
@@ -152,7 +176,8 @@ def carry_out(call: StepCall, runner: Runner[Any], context: StepContext) -> Step
         canceled=completed.canceled or (lost is not None and context.canceled()),
         lost=lost or completed.spawn_error,
         output=_output(session, files["output.json"]),
-        usage=result.usage,
+        usage=result.usage or context.usage(),
+        completed=completed,
     )
 
 

@@ -36,6 +36,7 @@ class Workspace:
 
     def __init__(self, git: Git, place: Place) -> None:
         self.place = place
+        self.branch = place.branch
         self.git = git.within(
             str(place.root),
             GIT_DIR=str(place.git_dir),
@@ -72,9 +73,9 @@ class Workspace:
                 f"the worktree is in the middle of a git operation ({unfinished[0]})", hint="finish or abort it"
             )
         at = self.git.find("symbolic-ref", "--quiet", "HEAD")
-        if at != self.place.branch:
+        if at != self.branch:
             where = f"on {printable(at)}" if at else "on no branch"
-            raise CandidateUnfit(f"the worktree is {where}", hint=f"commit to {self.place.branch.removeprefix('refs/heads/')}")
+            raise CandidateUnfit(f"the worktree is {where}", hint=f"commit to {self.branch.removeprefix('refs/heads/')}")
         dirty = self.dirty()
         if dirty:
             more = f" and {len(dirty) - SHOWN_PATHS} more" if len(dirty) > SHOWN_PATHS else ""
