@@ -9,6 +9,7 @@ from tests.report.test_comparisons import arm, trial, view
 
 from evalwright.errors import UsageError
 from evalwright.model import Usage
+from evalwright.report import Projection, ReportedCase, markdown_report, text_report
 from evalwright.report.figures.banding import band_of
 from evalwright.report.figures.comparison import sides_of
 from evalwright.report.figures.gates import check_gates, parse_gate
@@ -97,3 +98,22 @@ def test_cached_tokens_of_a_judge_are_free_only_where_its_price_says_so(
 @pytest.mark.parametrize("value", [-1, 1.5, True, "5", None, 10**400, 2**53 + 1])
 def test_number_of_tokens_that_is_none_is_unknown_and_never_counted(value: object) -> None:
     assert count({"input_tokens": value}, "input_tokens") is None
+
+
+@pytest.mark.parametrize(
+    ("statuses", "verdict"),
+    [
+        (["pass"], "pass"),
+        (["fail"], "fail"),
+        (["error"] * 2, "error"),
+        (["error", "fail"], "fail"),
+        (["unscored"], "fail"),
+        ([], "fail"),
+    ],
+)
+def test_every_form_of_a_report_has_the_same_verdict(statuses: list[str], verdict: str) -> None:
+    cases = [ReportedCase(id=f"c{number}", status=status, scores=[]) for number, status in enumerate(statuses)]
+    report = Projection(run_id="r", suite="demo", suite_hash="sha256:0", cases=cases, sealed=True)
+
+    assert text_report(report).startswith(f"demo · {verdict} · ")
+    assert markdown_report(report).startswith(f"# demo: {verdict}\n")

@@ -72,6 +72,11 @@ class Projection:
         """Tell whether every case passed, and there was one."""
         return bool(self.cases) and all(case.ok for case in self.cases)
 
+    @property
+    def verdict(self) -> str:
+        """Return ``pass``, ``fail``, or ``error`` where nothing but errors came of the run."""
+        return "pass" if self.ok else "error" if 0 < self.counts["error"] == len(self.cases) else "fail"
+
     @cached_property
     def usage(self) -> dict[str, Total]:
         """Return what the run consumed, every attempt included."""
