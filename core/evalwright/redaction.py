@@ -39,11 +39,12 @@ def credential_values(environment: Mapping[str, str], named: Sequence[str] = ())
 
 def credential_names(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of all variables that look like a credential's and are long enough to be one."""
-    return tuple(
-        name
-        for name, value in environment.items()
-        if len(value) >= SHORTEST_SECRET and any(word in CREDENTIAL_WORDS for word in name.upper().split("_"))
-    )
+    return tuple(name for name, value in environment.items() if len(value) >= SHORTEST_SECRET and names_credential(name))
+
+
+def names_credential(name: str) -> bool:
+    """Tell whether a variable's name looks like a credential's."""
+    return any(word in CREDENTIAL_WORDS for word in name.upper().split("_"))
 
 
 class Redactor:

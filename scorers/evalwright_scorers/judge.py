@@ -61,6 +61,10 @@ class JudgeScorerConfig(Rubric, extra="forbid", frozen=True, strict=True):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        passing = [label for label, score in (self.labels or {}).items() if score >= self.threshold]
+        if self.labels and len(passing) in (0, len(self.labels)):
+            every = "every label passes" if passing else "no label passes"
+            raise ValueError(f"{every}, with a threshold of {self.threshold:g}: nothing would be judged")
         if self.format == "grade" and not all(label.isalnum() for label in self.labels or {"": 0}):
             raise ValueError("the format grade needs labels that are single words")
         if self.template and (unknown := PromptTemplate(self.template).unknown([*SHOWN, "rubric", "menu", *self.vars])):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
@@ -15,11 +16,13 @@ from evalwright.interfaces import ScoreContext, Scorer
 from evalwright.model import Score, ScoredTrial
 from evalwright_scorers.answers import Declaration, declarations
 from evalwright_scorers.expectation import table
-from evalwright_scorers.number_text import Reading, last_reading, readings, whole_reading
+from evalwright_scorers.number_text import Reading, last_reading, plain, readings, whole_reading
 from evalwright_scorers.patterns import ValidPattern, extract_last
 
 __all__ = ["Number", "NumberConfig"]
 
+_EITHER = re.compile(r"[\s*_`]*\b(?:or|and|to)\b[\s*_`]*", re.IGNORECASE)
+_LIST = re.compile(r"[\s,;]*")
 Percent = Literal["face", "fraction", "reject"]
 
 
@@ -112,13 +115,25 @@ def _declared(declaration: Declaration) -> Reading | None:
     """Return the number that a declaration begins with; else, of a formal one, its last."""
     remark = declaration.text.find("(", 1)
     body = declaration.text if remark < 0 else declaration.text[:remark]
-    body = body.rpartition("=")[2]
+    body = plain(body.rpartition("=")[2])
     found = list(readings(body))
     if not found:
         return None
     if not any(character.isalnum() for character in body[: found[0].start]):
-        return found[0]
+        return _unless_hedged(body, found)
     return found[-1] if declaration.formal else None
+
+
+def _unless_hedged(body: str, found: Sequence[Reading]) -> Reading:
+    """Return the first number, unread where another stands beside it as an equal: ``10 or 20``."""
+    if len(found) == 1:
+        return found[0]
+    first, second = found[:2]
+    between = body[first.start : second.start].rpartition(first.text)[2]
+    is_last = len(found) == 2 and not any(letter.isalnum() for letter in body[second.start :].partition(second.text)[2])
+    if _EITHER.fullmatch(between) or (is_last and _LIST.fullmatch(between)):
+        return Reading(f"{first.text}{between}{second.text}", None)
+    return first
 
 
 def _target_reading(target: int | float | str | None) -> Reading | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from decimal import Decimal
@@ -43,6 +44,20 @@ class Threshold(BaseModel, extra="forbid", frozen=True, strict=True):
         if self.tolerance is not None and self.eq is None:
             raise ValueError("numeric_threshold: tolerance belongs to eq, which is missing")
         return self
+
+    def likely(self) -> Decimal:
+        """Return a number within all bounds where there is one."""
+        if self.eq is not None and self.holds(self.eq):
+            return _decimal(self.eq)
+        margin = _decimal(self.tolerance or 0)
+        about = [] if self.eq is None else [_decimal(self.eq)]
+        low = max([*(_decimal(v) for v in (self.gt, self.gte) if v is not None), *(v - margin for v in about)], default=None)
+        high = min([*(_decimal(v) for v in (self.lt, self.lte) if v is not None), *(v + margin for v in about)], default=None)
+        if low is not None and high is not None:
+            return (low + high) / 2
+        end = low if low is not None else high if high is not None else Decimal(0)
+        beyond = 1 + abs(end) / 1_000_000
+        return end + beyond if high is None else end - beyond
 
     def holds(self, value: int | float) -> bool:
         """Tell whether every bound holds, in decimal arithmetic: 1.1 lies within 0.1 of 1."""
@@ -86,6 +101,14 @@ class NumericThreshold(Scorer[NumericThresholdConfig]):
         if value is None:
             return Score.failed()
         return Score.passed() if threshold.holds(value) else Score.failed()
+
+    def solution(self, expect: Mapping[str, Any]) -> str | None:
+        """Return a JSON object with a number at the path, within the bounds unless they leave none."""
+        threshold = Threshold.model_validate(expected(expect, "numeric_threshold", self.config))
+        document = str(threshold.likely())
+        for key in reversed(threshold.path.split(".")):
+            document = f"{{{json.dumps(key)}: {document}}}"
+        return document
 
 
 def _value_at(document: Any, path: str) -> int | float | None:

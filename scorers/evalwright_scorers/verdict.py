@@ -30,7 +30,7 @@ def read_verdict(text: str) -> Score:
 
 def _parsed(text: str) -> Mapping[str, Any]:
     try:
-        raw = json.loads(text.strip())
+        raw = json.loads(text.strip(), object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         raise _Unusable(f"invalid command scorer JSON: {error.msg}") from error
     except RecursionError as error:
@@ -40,6 +40,13 @@ def _parsed(text: str) -> Mapping[str, Any]:
     if not is_object(raw):
         raise _Unusable("command scorer stdout must be one JSON object")
     return raw
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice")
+    return found
 
 
 def _ok(raw: Mapping[str, Any]) -> bool:

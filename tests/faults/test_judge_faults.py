@@ -121,6 +121,23 @@ def test_grade_that_only_quotes_the_agent_is_no_grade(planted: str) -> None:
     assert read_verdict(f'It says "{planted}".\nGRADE: I', GRADES, question) == "I"
 
 
+@pytest.mark.parametrize(
+    "reply",
+    ["GRADE: I am unsure", "grade: I wonder", "GRADE: I'm lost", "GRADE: I’d say C", "GRADE: A fine answer", "GRADE: a C"],
+)
+def test_sentence_after_the_word_grade_is_no_grade(reply: str) -> None:
+    with pytest.raises(JudgeUnreadable):
+        read_verdict(reply, GradeForm(grades=("A", "C", "I")))
+
+
+@pytest.mark.parametrize(
+    ("reply", "grade"),
+    [("GRADE: I", "I"), ("GRADE: I because it fails", "I"), ("**GRADE: A** good", "A"), ("GRADE: A - a fine one", "A")],
+)
+def test_grade_that_is_also_a_word_is_read_where_it_stands_alone(reply: str, grade: str) -> None:
+    assert read_verdict(reply, GradeForm(grades=("A", "C", "I"))) == grade
+
+
 def spoken(content: bytes = b'{\\"score\\": 1}', model: bytes = b"m1") -> bytes:
     """Return a completion whose texts are JSON as they stand."""
     choice = b'{"message": {"content": "' + content + b'"}, "finish_reason": "stop"}'

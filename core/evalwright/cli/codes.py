@@ -69,6 +69,7 @@ CODES: dict[str, dict[str, Any]] = {
     "W_PATH_UNREADABLE": _code("warning", None, "run", None),
     "W_SUITE_DIFFERS": _code("warning", None, "compare", None),
     "W_PLUGIN_DRIFT": _code("warning", None, "run", None),
+    "W_ENVIRONMENT_CHANGED": _code("warning", None, "run report", None),
     "W_RUN_DAMAGED": _code("warning", None, "report compare band", None),
     "W_PARTIAL_RUN": _code("warning", None, "run report", None),
     "W_RESERVATION_RECLAIMED": _code("warning", None, "run", None),

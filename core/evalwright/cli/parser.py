@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -14,6 +15,7 @@ from evalwright.errors import UnknownCommand, UnknownFlag, UsageError
 __all__ = ["parse", "unknown_verb"]
 
 MAX_COUNT = 10**9
+DECIMAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 AUTHORING = frozenset({"suite", "case", "scorer"})
 DESTINATIONS = {"format": "foreign_format"}
 """Arguments whose name a flag of every verb has."""
@@ -128,23 +130,22 @@ def _count(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
+    value = _written(text)
     if not 0 < value <= MAX_COUNT:
         raise argparse.ArgumentTypeError(f"must be a number of seconds above 0 (got {text})")
     return value
+
+
+def _written(text: str) -> float:
+    """Return a number that is written as one in ASCII, NaN for anything else: no ``1_000``, no other digits."""
+    return float(text) if DECIMAL.fullmatch(text) else math.nan
 
 
 def _real(what: str, low: float, high: float, *, closed: bool = False) -> Callable[[str], float]:
     """Return a reader of numbers above ``low`` (or equal to it if ``closed``) and below ``high``."""
 
     def read(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
+        value = _written(text)
         if not (low < value < high or (closed and value == low)):
             raise argparse.ArgumentTypeError(f"must be {what} (got {text})")
         return value

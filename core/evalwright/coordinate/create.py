@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import platform
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from evalwright import __version__
@@ -16,6 +17,7 @@ from evalwright.coordinate.inputs import Inputs, left_out
 from evalwright.coordinate.lease import Lease
 from evalwright.coordinate.plan import Plan
 from evalwright.coordinate.request import RunRequest
+from evalwright.coordinate.variables import fingerprints
 from evalwright.errors import RunConflict, UsageError
 from evalwright.registry import Loaded
 from evalwright.report.projection import OUR_FORMAT
@@ -131,14 +133,20 @@ def run_record(
             plan.plugins,
             git=git_commit(plan.suite.directory),
             env_names=plan.suite.agent.env_allowlist,
+            env_digests=fingerprints(plan.suite.agent, os.environ),
         ),
     }
 
 
 def provenance_of(
-    argv: Sequence[str], plugins: Sequence[Loaded], *, git: str | None = None, env_names: Sequence[str] = ()
+    argv: Sequence[str],
+    plugins: Sequence[Loaded],
+    *,
+    git: str | None = None,
+    env_names: Sequence[str] = (),
+    env_digests: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Return what made a run: this program, the call, the plugins with their versions, variables by name only."""
+    """Return what made a run: this program, the call, the plugins with their versions, variables without their values."""
     return {
         "tool": f"evalwright {__version__}",
         "python": platform.python_version(),
@@ -147,6 +155,7 @@ def provenance_of(
         "plugins": [loaded.provenance() for loaded in plugins],
         "git": git,
         "env_names": sorted(env_names),
+        "env_digests": dict(env_digests),
     }
 
 

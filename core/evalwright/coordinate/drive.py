@@ -57,7 +57,8 @@ class Surroundings:
 class Part:
     """One leased run to carry out; ``identity`` is what it measures.
 
-    ``former`` are the events of a run that is resumed, ``done`` its finished trials.
+    ``former`` are the events of a run that is resumed, ``done`` its finished trials, ``warnings`` of what
+    casts doubt on the others.
     """
 
     lease: Lease
@@ -66,6 +67,7 @@ class Part:
     identity: Mapping[str, Any]
     former: Sequence[Event] | None = None
     done: Collection[str] = ()
+    warnings: Sequence[Mapping[str, str]] = ()
 
 
 def drive(
@@ -187,7 +189,7 @@ def _begin(engine: Engine, part: Part, dispatcher: Dispatcher) -> tuple[Engine, 
     flying = dispatcher.adopt(engine, pending)
     _clear(engine, pending, flying)
     data = {"pending": len(pending), "done": len(part.done), "adopted": sorted(flying), "sandbox": plan.sandbox}
-    event = engine.emit("RUN_RESUMED", data)
+    event = engine.emit("RUN_RESUMED", data | ({"warnings": list(part.warnings)} if part.warnings else {}))
     engine.commit()
     engine.observers.call("run_resumed", event=event, total=len(plan.cases), done=len(part.done))
     return engine, [case for case in pending if case.id not in flying]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +15,7 @@ from evalwright.coordinate.plan import Plan
 from evalwright.coordinate.request import RunRequest, check_arms
 from evalwright.coordinate.resume import as_started, completed, planned, record_of, taken
 from evalwright.coordinate.run import ExperimentOutcome, RunOutcome, arm_record, created
+from evalwright.coordinate.variables import moved_variables
 from evalwright.errors import RunConflict, RunNotFound
 from evalwright.processes import Stop
 from evalwright.report import Projection
@@ -165,6 +167,8 @@ class _Resumption:
 
     def _made(self, cell: Cell) -> Part:
         plan, inputs = self._new(cell.arm, cell.repeat)
+        moved = moved_variables(self.source_record, plan.suite.agent, os.environ)
+        plan = replace(plan, warnings=(*plan.warnings, *moved))
         request = RunRequest(
             checked=load_suite(self.source.snapshot, fixtures=False),
             layout=self.around.layout,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ from evalwright.coordinate.plan import Plan, make_plan
 from evalwright.coordinate.recover import clear_leftovers, end_leftovers
 from evalwright.coordinate.request import Selection, select_cases
 from evalwright.coordinate.run import RunOutcome
+from evalwright.coordinate.variables import moved_variables
 from evalwright.errors import RunBusy, RunConflict, RunCorrupt, RunNotFound
 from evalwright.ledger import Event, head_of, read_events
 from evalwright.model import DEFAULT_ARM, PluginTable
@@ -90,10 +92,13 @@ def taken(run: RunDirectory, record: Mapping[str, Any], around: Surroundings) ->
             message = "the ledger's head record is gone: nobody can tell whether events were cut off its end"
             around.warn("W_LEDGER_UNVOUCHED", message)
         done = _kept(run, events, around.warn)
+        warnings = moved_variables(record, plan.suite.agent, os.environ) if len(done) < len(plan.cases) else []
     except BaseException:
         lease.release()
         raise
-    return Part(lease=lease, plan=plan, inputs=inputs, identity=record["suite_identity"], former=events, done=done)
+    return Part(
+        lease=lease, plan=plan, inputs=inputs, identity=record["suite_identity"], former=events, done=done, warnings=warnings
+    )
 
 
 def _cell_of(run: RunDirectory, record: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +16,7 @@ from evalwright.coordinate.openfiles import make_room
 from evalwright.coordinate.plan import Plan, make_plan
 from evalwright.coordinate.recover import clear_leftovers
 from evalwright.coordinate.request import RunRequest, check_arms, select_cases
+from evalwright.coordinate.variables import moved_variables
 from evalwright.errors import RunBusy, RunConflict
 from evalwright.model import DEFAULT_ARM, Case
 from evalwright.processes import Stop
@@ -99,6 +101,7 @@ def run_experiment(request: RunRequest, *, stop: Stop, observers: ObserverSource
     passes = _passes(request, plans, cases, subject)
     existing = None if request.replace else _existing(request, passes, subject)
     if existing:
+        _tell_moved(existing, plans, warn)
         return existing
     for plan in plans:
         check_clones(plan, passes[0][2], DirectoryStore(request.layout.store))
@@ -200,6 +203,13 @@ def _existing(request: RunRequest, passes: Sequence[Pass], subject: str) -> Expe
         _check_finished(run, identity, subject)
     outcomes = [RunOutcome(run=run, report=project(run), existing=True) for run in runs]
     return ExperimentOutcome(id=subject, runs=outcomes)
+
+
+def _tell_moved(existing: ExperimentOutcome, plans: Sequence[Plan], warn: Warn) -> None:
+    """Say that the first run of an arm was made with other variables than a new one would get."""
+    for outcome, plan in zip(existing.runs, plans, strict=False):
+        for warning in moved_variables(read_object(outcome.run.run_json), plan.suite.agent, os.environ):
+            warn(warning["code"], warning["message"])
 
 
 def _check_finished(run: RunDirectory, identity: Mapping[str, Any], subject: str) -> None:

@@ -24,6 +24,8 @@ OPEN_THOUGHT = re.compile(r"<(?:think|thinking|reasoning)>")
 INVISIBLE = dict.fromkeys([0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF])
 GRADE = re.compile(r"^[ \t*_#`]*grade[*_`]*[ \t]*[:=][ \t*_`\"'(\[]*([A-Za-z0-9+-]+)(.*)$", re.IGNORECASE | re.MULTILINE)
 SECOND = re.compile(r"[ \t]*(?:[|/,]|or\b|and\b)[ \t*_`\"'(\[]*([A-Za-z0-9+-]+)", re.IGNORECASE)
+WORDS = ("a", "i")
+SENTENCE = re.compile(r"['’]|[ \t]+(?!(?:because|since|as|for|due)\b)[A-Za-z]")
 VALUE = re.compile(r'\[|\{\s*["}]')
 LONGEST = 1 << 20
 SHOWN = 200
@@ -196,6 +198,8 @@ def _grade(text: str, form: GradeForm, question: str) -> str:
     words: list[str] = []
     found = list(GRADE.finditer(text.translate(INVISIBLE)))
     for match in found:
+        if match[1].casefold() in WORDS and SENTENCE.match(match[2]):
+            _fail(f"{(match[1] + match[2])[:SHOWN]!r} may be a sentence and no grade", "judge_unreadable", text)
         second = SECOND.match(match[2])
         words += [match[1], *([second[1]] if second and second[1].casefold() in menu else [])]
     if not words:

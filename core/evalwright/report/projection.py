@@ -72,6 +72,11 @@ class Projection:
         """Tell whether every case passed, and there was one."""
         return bool(self.cases) and all(case.ok for case in self.cases)
 
+    @property
+    def verdict(self) -> str:
+        """Return ``pass``, ``fail``, or ``error`` where nothing but errors came of the run."""
+        return "pass" if self.ok else "error" if 0 < self.counts["error"] == len(self.cases) else "fail"
+
     @cached_property
     def usage(self) -> dict[str, Total]:
         """Return what the run consumed, every attempt included."""
@@ -134,7 +139,11 @@ def project(run: RunDirectory) -> Projection:
 
 def stored_warnings(run: RunDirectory) -> list[Record]:
     """Return what was said when a run was planned, such as that its agent judges itself. Raises ``RunCorrupt``."""
-    found: Any = read_object(run.run_json).get("warnings") if run.run_json.is_file() else None
+    return _warnings_in(read_object(run.run_json)) if run.run_json.is_file() else []
+
+
+def _warnings_in(record: Mapping[str, Any]) -> list[Record]:
+    found: Any = record.get("warnings")
     return [dict(one) for one in found if is_object(one) and {"code", "message"} <= one.keys()] if is_array(found) else []
 
 
@@ -203,6 +212,7 @@ class _Projector:
             self._warn("W_ARTIFACT_TAMPERED", f"the ledger cannot vouch for the run: {error}")
             return False
         self.usages = [_usage(event) for event in events if event["type"] in ATTEMPTS]
+        self.warnings += [one for event in events if event["type"] == "RUN_RESUMED" for one in _warnings_in(event["data"])]
         finished = [event["data"] for event in events if event["type"] == "RUN_FINISHED"]
         if not finished or finished[-1].get("manifest_digest") != digest_file(self.run.manifest):
             self._warn("W_ARTIFACT_TAMPERED", "manifest.json is not the one that the ledger names")

@@ -21,22 +21,27 @@ Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 MILLION = 1_000_000
+MOST_TOKENS = 2**53
 
 
 class Price(BaseModel, extra="forbid", frozen=True, strict=True):
-    """US dollars per million tokens; cached tokens are billed once, at their own rates."""
+    """US dollars per million tokens; cached tokens are billed once, at their own rates, which a table may leave unknown."""
 
     input: Dollars
     output: Dollars
-    cache_read: Dollars = 0.0
-    cache_write: Dollars = 0.0
+    cache_read: Dollars | None = None
+    cache_write: Dollars | None = None
 
     def cost(self, usage: Usage) -> float | None:
-        """Return what the tokens cost, ``None`` when a number of them is unknown. An unknown cache counts as unused."""
+        """Return what the tokens cost, ``None`` where a number or a rate is unknown. An unknown cache counts as unused."""
         if usage.input is None or usage.output is None:
             return None
-        cached = (usage.cache_read or 0) * self.cache_read + (usage.cache_write or 0) * self.cache_write
-        return (usage.input * self.input + usage.output * self.output + cached) / MILLION
+        cost = usage.input * self.input + usage.output * self.output
+        for tokens, rate in ((usage.cache_read, self.cache_read), (usage.cache_write, self.cache_write)):
+            if tokens and rate is None:
+                return None
+            cost += (tokens or 0) * (rate or 0.0)
+        return cost / MILLION
 
 
 class HttpConfig(BaseModel, extra="forbid", frozen=True, strict=True):
@@ -127,4 +132,4 @@ def count(table: Any, *path: str) -> int | None:
     """Return the number of tokens at a path of a server's usage, ``None`` when there is none."""
     for name in path:
         table = table.get(name) if is_object(table) else None
-    return table if isinstance(table, int) and not isinstance(table, bool) and table >= 0 else None
+    return table if isinstance(table, int) and not isinstance(table, bool) and 0 <= table <= MOST_TOKENS else None

@@ -32,12 +32,15 @@ class ArmBand:
     """The repeats of one arm. ``values`` has the metric of each pass, oldest first; ``null`` where a pass has none.
 
     ``union`` and ``intersection`` are over the items that every pass judged: hit by any, and by all passes. ``changes`` are
-    McNemar's tests of each pass against the one before.
+    McNemar's tests of each pass against the one before. ``cases`` counts the cases that any pass tried; ``lost`` are those
+    that not every pass scored, so that passes with and without them are no like with like.
     """
 
     arm: str
     metric: str
     values: Sequence[float | None]
+    cases: int
+    lost: Sequence[str]
     band: Band | None
     items: int
     union: int
@@ -80,11 +83,13 @@ def band_of(side: Side, *, metric: str, items: str = "pass") -> ArmBand:
         raise UsageError(f"no scorer {items} of {side.name} tells of items", hint=hint, key="items")
     outcomes = side.outcomes("pass_rate")
     rates = [rate for rate in flip_rates(outcomes).values() if rate is not None]
-    count = len(passes)
+    count, tried = len(passes), sorted({trial.case for trial in side.trials})
     return ArmBand(
         arm=side.name,
         metric=metric,
         values=values,
+        cases=len(tried),
+        lost=[case for case in tried if len(outcomes.get(case, ())) < count],
         band=band(known),
         items=len(hits),
         union=sum(any(vector) for vector in hits.values()),

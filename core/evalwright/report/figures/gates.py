@@ -18,7 +18,7 @@ from evalwright.report.wording import shown
 
 __all__ = ["Gate", "GateResult", "check_gates", "check_metrics", "parse_gate"]
 
-BOUND = re.compile(r"([A-Za-z0-9._-]+)(>=|<=|==|>|<)([-+0-9.eE]+)", re.ASCII)
+BOUND = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(>=|<=|==|>|<)\s*([-+0-9.eE]+)\s*", re.ASCII)
 NO_REGRESSION = "no-regression"
 CLOSE = 1e-9
 COUNTS = ("harness_errors", "agent_faults", "unscored")
@@ -63,7 +63,7 @@ def parse_gate(text: str) -> Gate:
     """Return a gate from ``METRIC>=NUMBER`` (also ``<=``, ``>``, ``<``, ``==``) or ``no-regression``. Raises ``UsageError``."""
     if text == NO_REGRESSION:
         return Gate(text=text, metric=text)
-    found = BOUND.fullmatch(text.replace(" ", ""))
+    found = BOUND.fullmatch(text)
     try:
         bound = float(found[3]) if found else math.nan
     except ValueError:
@@ -122,6 +122,8 @@ def _regression(gate: Gate, side: Side, baseline: Side, alpha: float, look: int 
         why += f" A drop of {shown(seen)} would have been seen with 80 % power."
     if found.result.only_first:
         why += f" Not compared: {len(found.result.only_first)} of the baseline's cases."
+    if found.changed:
+        why += f" Not compared either: {len(found.changed)} with other contents than in the baseline."
     return GateResult(gate=gate.text, arm=side.name, verdict=verdict, value=found.result.difference, why=why)
 
 
@@ -146,12 +148,20 @@ def _bound(gate: Gate, side: Side) -> GateResult:
     verdict: Verdict = "undecided"
     if gate.holds(low) == gate.holds(high) == gate.holds(value):
         verdict = "pass" if gate.holds(value) else "fail"
-    said = f"{gate.metric} is {shown(value)}"
+    said = f"{gate.metric} is {shown(value)}{_of_how_many(gate.metric, side.trials)}"
     if verdict == "undecided":
         said += f", and {why} leave it anywhere from {shown(low)} to {shown(high)}"
     elif verdict == "pass" and _stands_for_faults(gate.metric, side.trials):
         verdict, said = "undecided", f"no trial has {gate.metric}: only faults of the agent, worth 0, stand for it"
     return GateResult(gate=gate.text, arm=side.name, verdict=verdict, value=value, why=said)
+
+
+def _of_how_many(metric: str, trials: Sequence[Trial]) -> str:
+    """Return how many trials a mean is over, where some have no value."""
+    if metric in (*COUNTS, *RESOURCES):
+        return ""
+    scored = sum(trial.value(metric) is not None for trial in trials)
+    return "" if scored == len(trials) else f" over {scored} of {len(trials)} trials"
 
 
 def _stands_for_faults(metric: str, trials: Sequence[Trial]) -> bool:

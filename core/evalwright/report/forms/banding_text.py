@@ -15,6 +15,8 @@ MAX_NAMES = 12
 def band_text(found: ArmBand) -> str:
     """Return the spread first, then what any or all repeats reach, then which cases flip."""
     lines = [_headline(found)]
+    if found.lost:
+        lines.append(f"  Not scored in every repeat: {_names(found.lost)}: {len(found.lost)} of {found.cases} cases")
     if found.items:
         count = len(found.union_at_k)
         lines.append(f"  hit by any repeat {found.union} of {found.items}, by every repeat {found.intersection}")
@@ -25,9 +27,13 @@ def band_text(found: ArmBand) -> str:
     for kind, label in (("flaky", "Flaky (pass in some repeats)"), ("never", "Never passed")):
         names = sorted(case for case, its in found.stability.items() if its == kind)
         if names:
-            more = f", … ({len(names)})" if len(names) > MAX_NAMES else ""
-            lines.append(f"  {label}: {printable(', '.join(names[:MAX_NAMES]))}{more}")
+            lines.append(f"  {label}: {_names(names)}")
     return "\n".join(lines) + "\n"
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f", … ({len(names)})" if len(names) > MAX_NAMES else ""
+    return printable(", ".join(names[:MAX_NAMES])) + more
 
 
 def _headline(found: ArmBand) -> str:

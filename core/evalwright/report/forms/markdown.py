@@ -16,7 +16,7 @@ def markdown_report(report: Projection, *, failures_only: bool = False) -> str:
     """Return headline, totals, failures with their reasons, and the table of cases. Holds no durations or times."""
     totals = rates((case.status, case.fault) for case in report.cases)
     lines = [
-        f"# {report.suite}: {'pass' if report.ok else 'fail'}",
+        f"# {report.suite}: {report.verdict}",
         "",
         f"{report.counts['pass']} of {len(report.cases)} passed. Run `{report.run_id}`.",
         "",

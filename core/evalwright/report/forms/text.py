@@ -30,11 +30,8 @@ def text_report(report: Projection, *, failures_only: bool = False, next_command
 
 def headline(report: Projection) -> str:
     """Return the one line that answers the question."""
-    counts = report.counts
-    verdict = "pass" if report.ok else "error" if 0 < counts["error"] == len(report.cases) else "fail"
-    return (
-        f"{printable(report.suite)} · {verdict} · {counts['pass']} of {len(report.cases)} passed · report {report.report_hash}"
-    )
+    passed = f"{report.counts['pass']} of {len(report.cases)} passed"
+    return f"{printable(report.suite)} · {report.verdict} · {passed} · report {report.report_hash}"
 
 
 def case_lines(case: ReportedCase) -> list[str]:
