@@ -71,6 +71,7 @@ def steps_of(execute: Callable[[Command], Completed], left: int) -> Callable[[Co
     return run
 
 
+@pytest.mark.acceptance
 def test_killed_between_any_two_steps_of_a_binding_the_next_one_finishes(tmp_path: Path, supervisor: Supervisor) -> None:
     repository, _, base = made(tmp_path / "r", supervisor, run="other")
     git(repository.checkout, "remote", "add", "origin", "/nowhere")

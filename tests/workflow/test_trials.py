@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from tests.workflow.test_runner_contract import TestWorkflowRunner
+from tests.workflow import test_runner_contract
 
 from evalwright.errors import TrialError
 from evalwright.ledger import read_events
@@ -293,7 +293,7 @@ def test_workspace_that_lies_elsewhere_is_refused(tmp_path: Path) -> None:
     class Elsewhere(FakeSession):
         in_place = False
 
-    contract = TestWorkflowRunner()
+    contract = test_runner_contract.TestWorkflowRunner()
     with contract.made() as runner, contract.context(tmp_path, "t") as context:
         sandbox = cast("FakeSandbox", context._sandbox)
         sandbox.open = lambda request: Elsewhere(request, sandbox.supervisor)  # type: ignore[method-assign]  # one test's own

@@ -76,6 +76,7 @@ def test_page_about_the_verb_has_every_action_flag_and_exit_code() -> None:
     assert [code for code in WorkVerb.exit_codes if not re.search(rf"\b{code}\b", page)] == []
 
 
+@pytest.mark.acceptance
 def test_tutorial_can_be_pasted(tmp_path: Path) -> None:
     page = (DOCS / "how-to" / "run-a-workflow.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```sh\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)

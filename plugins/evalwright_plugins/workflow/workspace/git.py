@@ -67,6 +67,10 @@ READ_NO_FILES = frozenset(
 """Commands that never look at a file of the work tree, so that no filter can be asked."""
 
 
+CONFIGURATION = (("GIT_DIR", "config"), ("GIT_DIR", "config.worktree"), ("GIT_COMMON_DIR", "config"))
+"""The files, by the variable that names their directory, in which filters can be."""
+
+
 class GitError(PluginFailed):
     """Git could not do what it was asked."""
 
@@ -83,6 +87,8 @@ class Git:
         self.cwd = cwd
         self._execute = execute
         self._env = dict(env or {})
+        self._filters: Mapping[str, str] = {}
+        self._read: list[object] | None = None
 
     def within(self, cwd: str | None = None, **env: str | None) -> Git:
         """Return the same with another directory, or with other variables; ``None`` removes one."""
@@ -121,7 +127,14 @@ class Git:
         return self._start(words, settings, stdin)
 
     def _without_filters(self) -> Mapping[str, str]:
-        """Return settings that switch off every filter of the repository's configuration."""
+        """Return settings that switch off every filter of the repository's configuration, asked again when that has changed."""
+        places = [os.path.join(self._env[name], file) for name, file in CONFIGURATION if name in self._env]
+        signature = [_status(place) for place in places]
+        if not places or signature != self._read:
+            self._filters, self._read = self._found_filters(), signature
+        return self._filters
+
+    def _found_filters(self) -> Mapping[str, str]:
         asked = ("config", "--null", "--name-only", "--get-regexp", r"^filter\.")
         done = self._start(asked, SETTINGS, None)
         if done.exit_code not in (0, 1):
@@ -146,6 +159,16 @@ class Git:
         if done.spawn_error or done.timed_out or done.stdout.truncated:
             raise _failed(words, done)
         return done
+
+
+def _status(path: str) -> object:
+    """Return what differs once a file has been written; a file that reads others in tells nothing, so it is never the same."""
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            return object() if b"include" in file.read().lower() else (status.st_ino, status.st_size, status.st_ctime_ns)
+    except FileNotFoundError:
+        return None
 
 
 def paths(listed: bytes) -> list[str]:
