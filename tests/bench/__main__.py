@@ -31,9 +31,11 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="bench-", dir=options.scratch) as scratch:
         bench = Bench(Path(scratch), quick=options.quick)
-        rows = [_measured(bench, name) for name in options.rows or ROWS]
-    if not options.quick:
-        keep(record, [row for row in rows if not row.broken])
+        rows: list[Row] = []
+        for name in options.rows or ROWS:
+            rows.append(_measured(bench, name))
+            if not (options.quick or rows[-1].broken):
+                keep(record, rows[-1])
     print(json.dumps([row.as_json() for row in rows]))
     return verdict(rows) if options.check else 0
 

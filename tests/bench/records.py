@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench.lines import Row
@@ -12,12 +11,12 @@ from tests.bench.lines import Row
 __all__ = ["keep", "kept"]
 
 
-def keep(path: Path, rows: Sequence[Row]) -> None:
-    """Put rows beside those that are kept already, in place of older ones of the same id."""
-    newest = {row.id: row for row in (*kept(path), *rows)}
+def keep(path: Path, row: Row) -> None:
+    """Put a row beside those that are kept already, in place of an older one of the same id."""
+    newest = {one.id: one for one in (*kept(path), row)}
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(path.name + ".new")
-    aside.write_text(json.dumps([row.as_json() for row in newest.values()], indent=1), encoding="utf-8")
+    aside.write_text(json.dumps([one.as_json() for one in newest.values()], indent=1), encoding="utf-8")
     os.replace(aside, path)
 
 

@@ -46,7 +46,7 @@ def curve(bench: Bench) -> Iterator[Line]:
     run_id = f"r{runs[largest][OURS]['number']:.0f}"
     report = {OURS: lambda: spent([ours.program, "report", run_id, "--format", "json"], project)}
     yield from _costs(f"report, {largest:,} trials", in_turns(report | bench.python_start(), bench.rounds))
-    yield listed(bench, bench.count(200, 10), 20, [])
+    yield listed(bench, bench.count(200, 10), 10, [])
     yield from _validating(bench)
 
 
