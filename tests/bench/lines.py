@@ -19,10 +19,17 @@ class Target:
     of: str | None = None
 
     def held_by(self, sides: Mapping[str, float]) -> bool | None:
-        """Tell whether our figure holds it; ``None`` when the side that it names, or ours, was not measured."""
-        if OURS not in sides or (self.of is not None and self.of not in sides):
+        """Tell whether our figure holds it; ``None`` when it was not measured, or is lost in noise.
+
+        A ratio needs two figures above nothing; a difference of two measurings may be below it.
+        """
+        if OURS not in sides:
             return None
-        return sides[OURS] <= self.times * (1.0 if self.of is None else sides[self.of])
+        if self.of is None:
+            return sides[OURS] <= self.times
+        if self.of not in sides or min(sides[OURS], sides[self.of]) <= 0:
+            return None
+        return sides[OURS] <= self.times * sides[self.of]
 
     def words(self, unit: str) -> str:
         """Return it as people read it."""
@@ -40,9 +47,9 @@ class Line:
     note: str = ""
 
     def ratio(self, side: str) -> float | None:
-        """Return how many times the figure of a side ours is; ``None`` where one of the two is missing or nothing."""
+        """Return how many times the figure of a side ours is; ``None`` where one of the two is not above nothing."""
         divisor = self.sides.get(side, 0.0)
-        return self.sides[OURS] / divisor if divisor > 0 and OURS in self.sides else None
+        return self.sides[OURS] / divisor if divisor > 0 and self.sides.get(OURS, 0.0) > 0 else None
 
     @property
     def verdict(self) -> str:

@@ -40,6 +40,8 @@ def row(*lines: Line, name: str = "P1", absent: str = "", broken: bool = False) 
         (9.0, (Target(2, FLOOR), Target(0.3, PEER)), "not measured"),
         (99.0, (Target(2, FLOOR), Target(0.3, PEER)), "missed"),
         (99.0, (), ""),
+        (-0.3, (Target(2, FLOOR),), "not measured"),
+        (-0.3, (Target(20),), "met"),
     ],
 )
 def test_verdict_is_met_only_when_every_target_was_measured_and_holds(
@@ -55,6 +57,7 @@ def test_line_without_our_figure_is_not_measured() -> None:
 def test_ratio_to_nothing_is_none() -> None:
     assert line(1.0, floor=0.0).ratio(FLOOR) is None
     assert line(1.0).ratio(FLOOR) is None
+    assert line(-3.0, floor=2.0).ratio(FLOOR) is None
     assert line(3.0, floor=2.0).ratio(FLOOR) == 1.5
 
 
