@@ -16,6 +16,7 @@ from tests.bench.machine import ROOT, stamp
 from tests.bench.page import as_page, as_text
 from tests.bench.peers import cache
 from tests.bench.records import keep, kept
+from tests.bench.rows.scale import SIZES
 from tests.bench.table import ROWS
 
 PAGE = ROOT / "docs" / "reference" / "benchmarks.md"
@@ -30,7 +31,7 @@ def main() -> int:
         PAGE.write_text(as_page(kept(record), {name: what for name, (what, _) in ROWS.items()}), encoding="utf-8")
         return 0
     with tempfile.TemporaryDirectory(prefix="bench-", dir=options.scratch) as scratch:
-        bench = Bench(Path(scratch), quick=options.quick)
+        bench = Bench(Path(scratch), quick=options.quick, largest=options.largest)
         rows: list[Row] = []
         for name in options.rows or ROWS:
             rows.append(_measured(bench, name))
@@ -74,6 +75,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--scratch", type=Path, help="where runs are made (default: the temporary directory); not a memory disk"
     )
+    parser.add_argument("--largest", type=int, default=SIZES[-1], choices=SIZES, help="trials of the curve's largest run")
     options = parser.parse_args()
     unknown = [row for row in options.rows if row not in ROWS]
     if unknown:

@@ -37,10 +37,14 @@ class Tool:
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """One measuring. ``quick`` makes every count small: figures to try the bench with, not to believe."""
+    """One measuring. ``quick`` makes every count small: figures to try the bench with, not to believe.
+
+    ``largest`` is the number of trials of the largest run in the curve.
+    """
 
     scratch: Path
     quick: bool = False
+    largest: int = 10_000
     numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     @property

@@ -16,7 +16,6 @@ __all__ = ["curve", "memory"]
 
 SIZES = (1_000, 2_000, 5_000, 10_000)
 QUICK_SIZES = (50, 100, 200)
-PEER = "evalctl 0.3.0"
 LABELS = {"cpu": ("CPU per trial", "ms"), "wall": ("wall per trial", "ms"), "rss": ("peak memory", "MiB")}
 
 
@@ -69,7 +68,7 @@ def _runs(bench: Bench) -> tuple[Mapping[int, dict[str, dict[str, float]]], tupl
     project = bench.place("scale")
     ours, peer = bench.tools("0.3.0")
     runs: dict[int, dict[str, dict[str, float]]] = {}
-    for count in QUICK_SIZES if bench.quick else SIZES:
+    for count in QUICK_SIZES if bench.quick else [size for size in SIZES if size <= bench.largest]:
         write_suite(project, f"s{count}", count)
         tools = [ours, peer] if count <= SIZES[1] else [ours]
         runs[count] = {tool.name: bench.run(tool, f"s{count}", project, "--jobs", "2") for tool in tools}
