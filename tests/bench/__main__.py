@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from tests.bench.bench import Absent, Bench
@@ -17,7 +17,7 @@ from tests.bench.page import as_page, as_text
 from tests.bench.peers import cache
 from tests.bench.records import keep, kept
 from tests.bench.rows.scale import SIZES
-from tests.bench.table import ROWS
+from tests.bench.table import ROWS, Measure
 
 PAGE = ROOT / "docs" / "reference" / "benchmarks.md"
 MISSED, BROKEN = 6, 3
@@ -34,7 +34,7 @@ def main() -> int:
         bench = Bench(Path(scratch), quick=options.quick, largest=options.largest)
         rows: list[Row] = []
         for name in options.rows or ROWS:
-            rows.append(_measured(bench, name))
+            rows.append(measured(bench, name, *ROWS[name]))
             if not (options.quick or rows[-1].broken):
                 keep(record, rows[-1])
     print(json.dumps([row.as_json() for row in rows]))
@@ -52,16 +52,16 @@ def verdict(rows: list[Row]) -> int:
     return MISSED if any(row.missed for row in rows) else BROKEN if any(row.broken for row in rows) else 0
 
 
-def _measured(bench: Bench, name: str) -> Row:
+def measured(bench: Bench, name: str, what: str, measure: Measure) -> Row:
     """Measure one row and print it. What is missing, or breaks, becomes a row that says so, and the others go on."""
-    what, measure = ROWS[name]
-    load = os.getloadavg()[0]
+    begun = stamp()
     try:
-        row = Row(id=name, what=what, lines=list(measure(bench)), stamp=stamp(load))
+        row = Row(id=name, what=what, lines=list(measure(bench)))
     except Absent as error:
-        row = Row(id=name, what=what, absent=str(error), stamp=stamp(load))
+        row = Row(id=name, what=what, absent=str(error))
     except (RuntimeError, OSError, subprocess.SubprocessError) as error:
-        row = Row(id=name, what=what, absent=str(error), broken=True, stamp=stamp(load))
+        row = Row(id=name, what=what, absent=str(error), broken=True)
+    row = replace(row, stamp=begun | {"load": f"{begun['load']} to {stamp()['load']}"})
     print(as_text(row), flush=True)
     return row
 

@@ -14,12 +14,12 @@ __all__ = ["stamp"]
 ROOT = Path(__file__).parents[2]
 
 
-def stamp(load: float) -> dict[str, str]:
-    """Return date, machine and versions as text; ``load`` is the load average when the row began."""
+def stamp() -> dict[str, str]:
+    """Return date, load average, machine and versions, as text."""
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return {
         "date": now,
-        "load": f"{load:.1f} to {os.getloadavg()[0]:.1f}",
+        "load": f"{os.getloadavg()[0]:.1f}",
         "processors": f"{os.cpu_count()} x {_processor()}",
         "kernel": f"{platform.system()} {platform.release()}",
         "Python": platform.python_version(),

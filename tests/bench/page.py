@@ -33,10 +33,10 @@ def as_page(rows: Sequence[Row], known: Mapping[str, str]) -> str:
     missing = (Row(id=name, what=what, absent="not measured yet") for name, what in known.items() if name not in measured)
     every = measured | {row.id: row for row in missing}
     ordered = [every[name] for name in known]
-    parts = [HEAD, *_machine(rows)]
+    parts = [HEAD, *_machine(rows), f"{_summary(ordered)}\n"]
     for title, chosen in (("Targets", [row for row in ordered if row.id != "scale"]), ("Scale", ordered[-1:])):
         parts += [f"## {title}\n", "\n".join(_table(chosen)) + "\n"]
-    parts += ["## When\n", "\n".join(_when(rows)) + "\n"]
+    parts += ["## When\n", "\n".join(_when([row for row in ordered if row.stamp])) + "\n"]
     return "\n".join(parts)
 
 
@@ -71,6 +71,13 @@ def _machine(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
 
 
+def _summary(rows: Sequence[Row]) -> str:
+    verdicts = [line.verdict for row in rows for line in row.lines if line.targets]
+    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
+    missed = ", ".join(row.id for row in rows if row.missed)
+    return f"Lines with a target: {counts or 'none'}.{f' Missed in {missed}.' if missed else ''}"
+
+
 def _when(rows: Sequence[Row]) -> Iterator[str]:
     yield f"| row | {' | '.join(PER_ROW)} |"
     yield "|---|" + "---|" * len(PER_ROW)
@@ -86,7 +93,7 @@ def _cell(line: Line, side: str) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
 
 
 def _targets(line: Line) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.bench.__main__ import verdict
-from tests.bench.bench import Bench
+from tests.bench.__main__ import measured, verdict
+from tests.bench.bench import Absent, Bench
 from tests.bench.lines import FLOOR, OURS, Line, Row, Target
 from tests.bench.measure import environment, figure, in_turns, marginal, spent
 from tests.bench.page import as_page, as_text
@@ -128,6 +129,8 @@ def test_page_shows_every_known_row_in_order_with_machine_and_date() -> None:
     assert "| P2 | CPU (ms) | 1,234 | 10.0 (123.45x) |  |  |  | <= 2x floor, <= 48 ms | **missed** |" in page
     assert "| P1 | CPU (ms) | 1.00 | 10.0 (0.10x) |  |  | ideal 4.00 (0.25x) | <= 2x floor | met |" in page
     assert "third*: not measured yet" in page
+    assert "Lines with a target: 1 met, 1 missed. Missed in P2." in page
+    assert page.index("| P1 | 2026") < page.index("| P2 | 2026")
     assert page.count("- kernel: Linux 6") == 1
     assert "| P1 | 2026-01-02 03:04 UTC | 0.1 to 0.2 | 1 at abc |" in page
 
@@ -182,6 +185,26 @@ def test_check_names_the_rows_that_miss_a_target(
 ) -> None:
     assert verdict(rows) == status
     assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(("error", "broken"), [(Absent("no bwrap"), False), (RuntimeError("it ended with 1"), True)])
+def test_row_that_cannot_be_measured_says_why_and_whether_it_broke(error: Exception, broken: bool, tmp_path: Path) -> None:
+    def measure(bench: Bench) -> Iterator[Line]:
+        yield line(1.0)
+        raise error
+
+    one = measured(Bench(tmp_path), "P14", "a command", measure)
+
+    assert (one.lines, one.absent, one.broken) == ((), str(error), broken)
+    assert one.stamp["date"].endswith("UTC")
+
+
+def test_measured_row_tells_the_load_before_and_after(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = measured(Bench(tmp_path), "P14", "a command", lambda bench: iter([line(1.0, Target(2))]))
+
+    assert one.lines == [line(1.0, Target(2))]
+    assert " to " in one.stamp["load"]
+    assert "met: <= 2 ms" in capsys.readouterr().out
 
 
 def test_table_has_every_row_of_the_design() -> None:
