@@ -200,7 +200,7 @@ def test_row_that_cannot_be_measured_says_why_and_whether_it_broke(error: Except
 
 
 def test_measured_row_tells_the_load_before_and_after(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one = measured(Bench(tmp_path), "P14", "a command", lambda bench: iter([line(1.0, Target(2))]))
+    one = measured(Bench(tmp_path), "P14", "a command", lambda _: iter([line(1.0, Target(2))]))
 
     assert one.lines == [line(1.0, Target(2))]
     assert " to " in one.stamp["load"]
