@@ -15,7 +15,7 @@ HEAD = """# Benchmarks
 Written by `make bench-page` from the last full measuring of each row; `make bench ROW=P5` measures one row again.
 `make bench-check` measures, and exits 6 where a target is missed.
 
-Every figure is a median of five turns (the curve of runs under Scale: one), and the sides take their turns in one run, so
+Every figure is a median of five turns (the runs of P17 and S1: one), and the sides take their turns in one run, so
 that a ratio holds on a busy machine too. In brackets stands how many times that figure ours is. The floor is a bare loop
 that does the same work; the peer is evalctl, from an environment of its own. Figures in ms are CPU time where the line says
 CPU. A target is against the floor or the peer of the same line, never against a clock.
@@ -34,8 +34,8 @@ def as_page(rows: Sequence[Row], known: Mapping[str, str]) -> str:
     every = measured | {row.id: row for row in missing}
     ordered = [every[name] for name in known]
     parts = [HEAD, *_machine(rows), f"{_summary(ordered)}\n"]
-    for title, chosen in (("Targets", [row for row in ordered if row.id != "scale"]), ("Scale", ordered[-1:])):
-        parts += [f"## {title}\n", "\n".join(_table(chosen)) + "\n"]
+    for title, letter in (("Targets", "P"), ("Scale", "S")):
+        parts += [f"## {title}\n", "\n".join(_table([row for row in ordered if row.id.startswith(letter)])) + "\n"]
     parts += ["## When\n", "\n".join(_when([row for row in ordered if row.stamp])) + "\n"]
     return "\n".join(parts)
 

@@ -41,5 +41,8 @@ ROWS: Mapping[str, tuple[str, Measure]] = {
     "P15": ("a virtual machine from its snapshot to its first command done", isolation.vm),
     "P16": ("a paired hierarchical bootstrap; the floor resamples by index with numpy", resampling.bootstraps),
     "P17": ("memory of a run of many trials", scale.memory),
-    "scale": ("runs, lists and suites of growing size; the floor is Python's start", scale.curve),
+    "S1": ("runs of growing size, each measured once", scale.curve),
+    "S2": ("a report over the largest of them; the floor is Python's start", scale.report),
+    "S3": ("a long list of runs; the floor is Python's start", scale.long_list),
+    "S4": ("a large suite validated; the floor is Python's start", scale.large_suite),
 }

@@ -123,9 +123,9 @@ def test_page_shows_every_known_row_in_order_with_machine_and_date() -> None:
     missed = line(1234.5, Target(2, FLOOR), Target(48), floor=10.0)
     rows = [row(missed, name="P2"), row(line(1.0, Target(2, FLOOR), floor=10.0, ideal=4.0), name="P1")]
 
-    page = as_page(rows, {"P1": "first", "P2": "second", "P3": "third", "scale": "curve"})
+    page = as_page(rows, {"P1": "first", "P2": "second", "P3": "third", "S1": "curve"})
 
-    assert page.index("**P1**") < page.index("**P2**") < page.index("**P3**") < page.index("## Scale") < page.index("**scale**")
+    assert page.index("**P1**") < page.index("**P2**") < page.index("**P3**") < page.index("## Scale") < page.index("**S1**")
     assert "| P2 | CPU (ms) | 1,234 | 10.0 (123.45x) |  |  |  | <= 2x floor, <= 48 ms | **missed** |" in page
     assert "| P1 | CPU (ms) | 1.00 | 10.0 (0.10x) |  |  | ideal 4.00 (0.25x) | <= 2x floor | met |" in page
     assert "third*: not measured yet" in page
@@ -208,7 +208,7 @@ def test_measured_row_tells_the_load_before_and_after(tmp_path: Path, capsys: py
 
 
 def test_table_has_every_row_of_the_design() -> None:
-    assert [*ROWS] == ["P1", "P1b", *(f"P{number}" for number in range(2, 18)), "scale"]
+    assert [*ROWS] == ["P1", "P1b", *(f"P{number}" for number in range(2, 18)), "S1", "S2", "S3", "S4"]
 
 
 def test_places_are_new_and_quick_counts_are_the_small_ones(tmp_path: Path) -> None:

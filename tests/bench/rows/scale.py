@@ -12,7 +12,7 @@ from tests.bench.measure import figure, in_turns, spent
 from tests.bench.rows.reading import listed
 from tests.bench.suites import write_suite
 
-__all__ = ["curve", "memory"]
+__all__ = ["SIZES", "curve", "large_suite", "long_list", "memory", "report"]
 
 SIZES = (1_000, 2_000, 5_000, 10_000)
 QUICK_SIZES = (50, 100, 200)
@@ -33,23 +33,31 @@ def memory(bench: Bench) -> Iterator[Line]:
 
 
 def curve(bench: Bench) -> Iterator[Line]:
-    """Measure runs of growing size, a report over the largest, a long list of runs, and a large suite validated."""
-    runs, (project, _) = _runs(bench)
+    """Measure runs of growing size."""
+    runs, _ = _runs(bench)
     for name, (label, unit) in LABELS.items():
         for count, measured in runs.items():
             per = 1 if name == "rss" else count
             sides = {side: value / per for side, value in figure(measured, name).items()}
             yield Line(label=f"{label}, {count:,} trials", unit=unit, sides=sides)
-    ours = bench.tools()[0]
+
+
+def report(bench: Bench) -> Iterator[Line]:
+    """Measure a report over the largest run of the curve."""
+    runs, (project, _) = _runs(bench)
     largest = max(runs)
-    run_id = f"r{runs[largest][OURS]['number']:.0f}"
-    report = {OURS: lambda: spent([ours.program, "report", run_id, "--format", "json"], project)}
-    yield from _costs(f"report, {largest:,} trials", in_turns(report | bench.python_start(), bench.rounds))
+    ours, run_id = bench.tools()[0], f"r{runs[largest][OURS]['number']:.0f}"
+    sides = {OURS: lambda: spent([ours.program, "report", run_id, "--format", "json"], project)}
+    yield from _costs(f"report, {largest:,} trials", in_turns(sides | bench.python_start(), bench.rounds))
+
+
+def long_list(bench: Bench) -> Iterator[Line]:
+    """Measure ``jobs list`` of many runs."""
     yield listed(bench, bench.count(200, 10), 10, [])
-    yield from _validating(bench)
 
 
-def _validating(bench: Bench) -> Iterator[Line]:
+def large_suite(bench: Bench) -> Iterator[Line]:
+    """Measure the validation of a suite of many cases."""
     cases = bench.count(50_000, 1_000)
     project = bench.place("validate")
     write_suite(project, "s", cases)
