@@ -75,7 +75,9 @@ def _summary(rows: Sequence[Row]) -> str:
     verdicts = [line.verdict for row in rows for line in row.lines if line.targets]
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
     missed = ", ".join(row.id for row in rows if row.missed)
-    return f"Lines with a target: {counts or 'none'}.{f' Missed in {missed}.' if missed else ''}"
+    absent = ", ".join(row.id for row in rows if not row.lines)
+    tails = (f" {word}: {ids}." for word, ids in (("Missed in", missed), ("Without figures", absent)) if ids)
+    return f"Lines with a target: {counts or 'none'}.{''.join(tails)}"
 
 
 def _when(rows: Sequence[Row]) -> Iterator[str]:

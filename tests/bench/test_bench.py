@@ -129,7 +129,7 @@ def test_page_shows_every_known_row_in_order_with_machine_and_date() -> None:
     assert "| P2 | CPU (ms) | 1,234 | 10.0 (123.45x) |  |  |  | <= 2x floor, <= 48 ms | **missed** |" in page
     assert "| P1 | CPU (ms) | 1.00 | 10.0 (0.10x) |  |  | ideal 4.00 (0.25x) | <= 2x floor | met |" in page
     assert "third*: not measured yet" in page
-    assert "Lines with a target: 1 met, 1 missed. Missed in P2." in page
+    assert "Lines with a target: 1 met, 1 missed. Missed in: P2. Without figures: P3, S1." in page
     assert page.index("| P1 | 2026") < page.index("| P2 | 2026")
     assert page.count("- kernel: Linux 6") == 1
     assert "| P1 | 2026-01-02 03:04 UTC | 0.1 to 0.2 | 1 at abc |" in page
