@@ -7,7 +7,7 @@ LIVE ?= .venv-live
 WORKERS ?= 4
 MINUTES ?= 10
 
-.PHONY: demo demo-workflow test check lint types contracts acceptance bench chaos live-judge build clean
+.PHONY: demo demo-workflow test check lint types contracts acceptance bench bench-check bench-page chaos live-judge build clean
 
 demo: $(VENV)/.installed  ## run the repair agent over 28 real programs and show the report
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
@@ -34,8 +34,14 @@ types: $(VENV)/.tested
 acceptance: $(VENV)/.tested  ## every line of the must-show lists, in full
 	EVALWRIGHT_REQUIRE_ALL=1 $(BIN)/python -m pytest -n $(WORKERS)
 
-bench: $(VENV)/.tested  ## measure speed as ratios against floors of the same run
+bench: $(VENV)/.tested  ## measure speed as ratios to floors and to the peer, in one run; ROW=P5 measures one row
 	$(BIN)/python -m tests.bench $(ROW)
+
+bench-check: $(VENV)/.tested  ## measure, and exit 6 where a target is missed
+	@$(BIN)/python -m tests.bench --check $(ROW)
+
+bench-page: $(VENV)/.tested  ## write docs/reference/benchmarks.md from the last full measuring of each row
+	$(BIN)/python -m tests.bench --page
 
 chaos: $(VENV)/.tested  ## kill runs under every queue for MINUTES, resume them, and look for what was lost
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES)

@@ -1,1 +1,1 @@
-"""Speed, as ratios against a floor of the same run: ``make bench``, or one row with ``make bench ROW=start``."""
+"""Speed, as ratios to a floor and to the peer of the same run: ``make bench``, or one row with ``make bench ROW=P5``."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import statistics
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+
+from tests.bench.bench import Bench
+from tests.bench.lines import FLOOR, OURS, Line, Target
+from tests.bench.measure import environment, figure, in_turns
 
 __all__ = ["judge_calls"]
 
-QUESTIONS, WIDTH, SECONDS, ROUNDS = 1000, 50, 0.05, 5
+WIDTH, SECONDS = 50, 0.05
+ASYNC = "httpx async"
 SERVER = """
 import asyncio, json, sys
 BODY = json.dumps({"model": "m", "choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}).encode()
@@ -44,7 +48,7 @@ def measured(ask):
         print(json.dumps([(time.perf_counter() - begun) * 1000, (cpu() - used) * 1000 / QUESTIONS]))
 port, WIDTH, QUESTIONS = map(int, sys.argv[1:])
 """
-OURS = (
+OURS_PROGRAM = (
     MEASURE
     + """
 from evalwright.interfaces import Deadline, JudgeRequest
@@ -80,28 +84,52 @@ measured(ask)
 )
 
 
-def judge_calls() -> dict[str, dict[str, float]]:
-    """Return the wall time (ms) of all questions against the ideal, and the CPU (ms) of one against plain sockets."""
+HTTPX = """
+import asyncio, httpx, json, resource, sys, time
+port, WIDTH, QUESTIONS = map(int, sys.argv[1:])
+def cpu():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+async def main():
+    gate = asyncio.Semaphore(WIDTH)
+    async with httpx.AsyncClient(limits=httpx.Limits(max_connections=WIDTH)) as client:
+        async def ask(number):
+            async with gate:
+                body = {"messages": [{"role": "user", "content": f"{number}: is it right?"}]}
+                assert (await client.post(f"http://127.0.0.1:{port}/", json=body)).json()["choices"]
+        await asyncio.gather(*map(ask, range(-WIDTH, 0)))
+        begun, used = time.perf_counter(), cpu()
+        await asyncio.gather(*map(ask, range(QUESTIONS)))
+        print(json.dumps([(time.perf_counter() - begun) * 1000, (cpu() - used) * 1000 / QUESTIONS]))
+asyncio.run(main())
+"""
+
+
+def judge_calls(bench: Bench) -> Iterator[Line]:
+    """Measure the wall time of all questions against the ideal, and the CPU of one against plain sockets."""
+    questions = bench.count(1000, 200)
     server = subprocess.Popen([sys.executable, "-I", "-c", SERVER, str(SECONDS)], stdout=subprocess.PIPE)
     assert server.stdout
     try:
         port = server.stdout.readline().decode().strip()
-        pairs = [(_measured(OURS, port), _measured(PLAIN, port)) for _ in range(ROUNDS)]
+        sides: dict[str, Callable[[], dict[str, float]]] = {
+            OURS: lambda: _measured(OURS_PROGRAM, port, questions),
+            FLOOR: lambda: _measured(PLAIN, port, questions),
+            ASYNC: lambda: {"cpu": _measured(HTTPX, port, questions // 5)["cpu"]},
+        }
+        measured = in_turns(sides, bench.rounds)
     finally:
         server.kill()
         server.wait()
         server.stdout.close()
-    ideal = QUESTIONS * SECONDS / WIDTH * 1000
-    wall = statistics.median(ours[0] for ours, _ in pairs)
-    cpu, floor = (statistics.median(pair[side][1] for pair in pairs) for side in (0, 1))
-    return {
-        "wall": {"ours": wall, "floor": ideal, "ratio": wall / ideal},
-        "cpu per call": {"ours": cpu, "floor": floor, "ratio": cpu / floor},
-    }
+    wall = figure(measured, "wall") | {"ideal": questions * SECONDS / WIDTH * 1000}
+    label = f"wall of {questions:,} questions, {WIDTH} at once"
+    yield Line(label=label, unit="ms", sides=wall, targets=[Target(1.5, "ideal")])
+    yield Line(label="CPU of a question", unit="ms", sides=figure(measured, "cpu"), targets=[Target(28, FLOOR)])
 
 
-def _measured(program: str, port: str) -> list[float]:
-    words = [sys.executable, "-c", program, port, str(WIDTH), str(QUESTIONS)]
-    done = subprocess.run(words, capture_output=True, check=True, env=dict(os.environ), timeout=120)
-    found: list[float] = json.loads(done.stdout)
-    return found
+def _measured(program: str, port: str, questions: int) -> dict[str, float]:
+    words = [sys.executable, "-c", program, port, str(WIDTH), str(questions)]
+    done = subprocess.run(words, capture_output=True, check=True, env=environment(), timeout=120)
+    wall, cpu = json.loads(done.stdout)
+    return {"wall": wall, "cpu": cpu}

@@ -1,0 +1,122 @@
+"""What one more trial costs that does nothing: CPU, wall, disk; and many trials that only wait."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tests.bench.bench import Bench, Tool
+from tests.bench.lines import FLOOR, OURS, Line, Target
+from tests.bench.measure import figure, in_turns, marginal, spent
+from tests.bench.suites import write_suite
+
+from evalwright.processes.cgroups import Cgroups
+
+__all__ = ["disk", "marginal_cpu", "marginal_wall", "waiting"]
+
+PEER = "evalctl 0.3.0"
+TWO_JOBS = "2 jobs"
+BLOCK_BYTES = 512
+SPAWN_AND_COPY = """
+import os, shutil, sys
+for number in range(int(sys.argv[1])):
+    shutil.copytree(sys.argv[2], f"{sys.argv[3]}/{number}")
+    os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)
+"""
+SLEEPERS = """
+import os, sys
+pids = [os.posix_spawn("/bin/sleep", ["sleep", "1"], {}) for _ in range(int(sys.argv[1]))]
+for pid in pids:
+    os.waitpid(pid, 0)
+"""
+
+
+def marginal_cpu(bench: Bench) -> Iterator[Line]:
+    """Measure the CPU of one more trial (two files, ``/bin/true``, three scorers, two jobs)."""
+    targets = [Target(_times(2.5, 5.0), FLOOR), Target(0.3, PEER)]
+    yield Line(label="CPU per trial", unit="ms", sides=figure(_trials(bench), "cpu"), targets=targets, note=_supervision())
+
+
+def marginal_wall(bench: Bench) -> Iterator[Line]:
+    """Measure the wall time of the same, and four jobs against two."""
+    measured = _trials(bench)
+    sides = {side: value for side, value in figure(measured, "wall").items() if side != TWO_JOBS}
+    yield Line(label="wall per trial, 2 jobs", unit="ms", sides=sides, targets=[Target(2.0, FLOOR)])
+    jobs = {OURS: measured["4 jobs"]["four"], TWO_JOBS: measured[OURS]["wall"]}
+    yield Line(label="wall per trial, 4 jobs", unit="ms", sides=jobs, targets=[Target(1.05, TWO_JOBS)])
+
+
+def disk(bench: Bench) -> Iterator[Line]:
+    """Measure what stays on the disk of one more trial."""
+    measured = _trials(bench)
+    yield Line(label="disk per trial", unit="KiB", sides=figure(measured, "disk"), targets=[Target(48.0)])
+    yield Line(label="files and directories per trial", unit="", sides=figure(measured, "entries"))
+
+
+def waiting(bench: Bench) -> Iterator[Line]:
+    """Measure trials of ``sleep 1``, all at once."""
+    count = bench.count(500, 50)
+    project = bench.place("waiting")
+    write_suite(project, "sleep", count, ["/bin/sleep", "1"])
+    sides = bench.sides(lambda tool: bench.run(tool, "sleep", project, "--jobs", str(count)))
+    sides[FLOOR] = lambda: spent([sys.executable, "-I", "-c", SLEEPERS, str(count)])
+    measured = in_turns(sides, bench.rounds)
+    label = f"{count} x sleep 1, {count} jobs"
+    yield Line(label=f"wall of {label}", unit="ms", sides=figure(measured, "wall"), targets=[Target(1.5, FLOOR)])
+    cpu = [Target(_times(2.5, 5.0), FLOOR)]
+    yield Line(label=f"CPU of {label}", unit="ms", sides=figure(measured, "cpu"), targets=cpu, note=_supervision())
+
+
+@functools.cache
+def _trials(bench: Bench) -> Mapping[str, Mapping[str, float]]:
+    """Return, for each side, the medians of one more trial. Three rows tell of it; it is measured once."""
+    project = bench.place("trials")
+    few, many = bench.count(40, 10), bench.count(400, 40)
+    fixture = write_suite(project, f"s{few}", few)
+    write_suite(project, f"s{many}", many)
+
+    def run(tool: Tool, jobs: int, count: int) -> dict[str, float]:
+        cost = bench.run(tool, f"s{count}", project, "--jobs", str(jobs))
+        return cost | occupied(project / "evals" / "runs" / f"r{cost['number']:.0f}")
+
+    def four() -> dict[str, float]:
+        ours = bench.tools()[0]
+        return {"four": marginal(functools.partial(run, ours, 4), few, many)["wall"]}
+
+    def floor(count: int) -> dict[str, float]:
+        target = bench.place("floor")
+        cost = spent([sys.executable, "-I", "-c", SPAWN_AND_COPY, str(count), str(fixture), str(target)])
+        return cost | occupied(target)
+
+    sides = bench.sides(lambda tool: marginal(functools.partial(run, tool, 2), few, many))
+    return in_turns(sides | {FLOOR: lambda: marginal(floor, few, many), "4 jobs": four}, bench.rounds)
+
+
+def occupied(root: Path) -> dict[str, float]:
+    """Return what a directory occupies: ``disk`` (KiB of allocated blocks) and ``entries`` (files and directories)."""
+    blocks = entries = 0
+    for directory, _, files in os.walk(root):
+        for path in (directory, *(f"{directory}/{name}" for name in files)):
+            blocks += os.lstat(path).st_blocks
+            entries += 1
+    return {"disk": blocks * BLOCK_BYTES / 1024, "entries": float(entries)}
+
+
+@functools.cache
+def _has_cgroups() -> bool:
+    """Tell whether commands of this machine run in cgroups of their own, which needs no supervisor for each."""
+    cgroups = Cgroups.make()
+    if cgroups is not None:
+        cgroups.root.rmdir()
+    return cgroups is not None
+
+
+def _times(with_cgroups: float, without: float) -> float:
+    return with_cgroups if _has_cgroups() else without
+
+
+def _supervision() -> str:
+    return "" if _has_cgroups() else "no cgroup v2 directory is writable here: a supervisor is forked for every command"
