@@ -13,6 +13,7 @@ from evalwright.workspace import digest_file
 
 __all__ = ["DETERMINISTIC", "BundleWriter", "changed_artifacts", "is_deterministic", "sealed_digests"]
 
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 SEAL = "bundle.json"
 DETERMINISTIC = (
     "input.json",
@@ -44,11 +45,13 @@ class BundleWriter:
         with disk_errors(self.directory):
             if "/" in name:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with open(os.open(path, flags, 0o644), "wb", buffering=0) as file:
+            descriptor = os.open(path, NEW_FILE, 0o644)
+            try:
                 view = memoryview(data)
                 while view:
-                    view = view[file.write(view) :]
+                    view = view[os.write(descriptor, view) :]
+            finally:
+                os.close(descriptor)
         self.digests[name] = digest_bytes(data)
 
     def write_text(self, name: str, text: str) -> None:
