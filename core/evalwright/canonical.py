@@ -25,8 +25,8 @@ __all__ = [
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STABLE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
-_DELICATE = re.compile(r"[^\x00-\x7f]|[\[:,]-?\d+(?:[.eE]|\d{15})")
-"""In stable JSON: what ECMAScript may write or sort in another way. Plain digits inside a string may match too."""
+_DELICATE = re.compile(r'[^\x00-\x7f]|(?:":|[\[,])-?\d+(?:[.eE]|\d{15})')
+"""In stable JSON: what ECMAScript may write or sort in another way. Digits in a string may look like that too."""
 
 
 def stable_json(value: Any) -> str:
