@@ -13,7 +13,7 @@ from evalwright.ledger import Event, Ledger
 from evalwright.report import Projection, markdown_report, project, status_counts
 from evalwright.rundir import Layout, RunDirectory, append_summary, disk_errors, read_object, write_text
 from evalwright.rundir.bundle import is_deterministic
-from evalwright.rundir.documents import render
+from evalwright.rundir.documents import render_rows
 from evalwright.workspace import digest_file, remove_tree
 
 __all__ = ["finalise", "manifest_of", "publish", "seal", "tidy"]
@@ -44,7 +44,7 @@ def finalise(engine: Engine) -> Projection:
 def seal(run: RunDirectory, ledger: Ledger, case_ids: list[str]) -> Event:
     """Put the manifest in place after everything is durable and the ledger names its digest; return RUN_FINISHED."""
     manifest = manifest_of(run, case_ids)
-    content = render(manifest).encode()
+    content = render_rows(manifest, "cases").encode()
     aside = run.manifest.with_name(MANIFEST_ASIDE)
     with disk_errors(aside):
         aside.write_bytes(content)

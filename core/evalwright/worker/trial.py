@@ -140,8 +140,9 @@ class Trial:
         spec, place = self.spec, self.place
         self.clone = self.runtime.clone(spec, self.store, place)
         exchange = place.exchange
-        (exchange / "case.json").write_text(json.dumps(spec.case, indent=2, sort_keys=True), encoding="utf-8")
-        (exchange / "task.txt").write_text(spec.case["task"], encoding="utf-8", newline="")
+        for name, text in (("case.json", json.dumps(spec.case, indent=2, sort_keys=True)), ("task.txt", spec.case["task"])):
+            with open(exchange / name, "wb", buffering=0) as file:
+                file.write(text.encode())
         if spec.diff_digest:
             with self.store.open(spec.diff_digest) as file:
                 (exchange / "input.diff").write_bytes(file.read())
