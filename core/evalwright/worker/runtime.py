@@ -162,8 +162,12 @@ class Runtime:
 
     def plugins(self, spec: TrialSpec, store: DirectoryStore) -> Plugins:
         """Return the plugins of a spec's tables, created and started on first use."""
-        cache = Path(spec.judge_cache) if spec.judge_cache else None
-        return self._plugins.get(_key(spec), lambda: Plugins(spec.tables, self._registry(spec, store), self._limits, cache))
+
+        def make() -> Plugins:
+            cache = Path(spec.judge_cache) if spec.judge_cache else None
+            return Plugins(spec.tables, self._registry(spec, store), self._limits, cache)
+
+        return self._plugins.get(_key(spec), make)
 
     def lock(self, spec: TrialSpec, store: DirectoryStore) -> str:
         """Return the digest of the versions that would carry a spec out here."""

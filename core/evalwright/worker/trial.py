@@ -141,7 +141,7 @@ class Trial:
         self.clone = self.runtime.clone(spec, self.store, place)
         exchange = place.exchange
         for name, text in (("case.json", json.dumps(spec.case, indent=2, sort_keys=True)), ("task.txt", spec.case["task"])):
-            with open(exchange / name, "wb", buffering=0) as file:
+            with open(f"{exchange}/{name}", "wb") as file:
                 file.write(text.encode())
         if spec.diff_digest:
             with self.store.open(spec.diff_digest) as file:
