@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -23,6 +24,9 @@ __all__ = [
 ]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_STABLE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_DELICATE = re.compile(r'[^\x00-\x7f]|(?:":|[\[,])-?\d+(?:[.eE]|\d{15})')
+"""In stable JSON: what ECMAScript may write or sort in another way. Digits in a string may look like that too."""
 
 
 def stable_json(value: Any) -> str:
@@ -30,7 +34,7 @@ def stable_json(value: Any) -> str:
 
     Raises ``ValueError`` for NaN and infinities.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _STABLE(value)
 
 
 def digest_bytes(data: bytes) -> str:
@@ -54,19 +58,12 @@ def canonical_json(value: Any) -> str:
     Numbers print as ECMAScript prints them (1.0 as ``1``, 1e-7 as ``1e-7``, integers above 2**53 as doubles, NaN and
     infinities as ``null``); lone surrogates as ``\\udxxx``. Source: ECMA-262, Number::toString and QuoteJSONString.
     """
-    if value is None or value is True or value is False:
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, str):
-        return encode_basestring(value) if value.isascii() else _string(value)
-    if isinstance(value, (int, float)):
-        return _number(value)
-    if isinstance(value, Mapping):
-        fields = cast(Mapping[str, Any], value)
-        keys = sorted(fields, key=None if "".join(fields).isascii() else _utf16)
-        return "{" + ",".join(f"{_string(key)}:{canonical_json(fields[key])}" for key in keys) + "}"
-    if is_sequence(value):
-        return "[" + ",".join(canonical_json(item) for item in value) + "]"
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+    if isinstance(value, (dict, list)):
+        with contextlib.suppress(TypeError, ValueError):
+            text = _STABLE(value)
+            if not _DELICATE.search(text):
+                return text
+    return _canonical(value)
 
 
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
@@ -95,6 +92,22 @@ def finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [finite(item) for item in cast(Sequence[Any], value)]
     return value
+
+
+def _canonical(value: Any) -> str:
+    if value is None or value is True or value is False:
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str):
+        return encode_basestring(value) if value.isascii() else _string(value)
+    if isinstance(value, (int, float)):
+        return _number(value)
+    if isinstance(value, Mapping):
+        fields = cast(Mapping[str, Any], value)
+        keys = sorted(fields, key=None if "".join(fields).isascii() else _utf16)
+        return "{" + ",".join(f"{_string(key)}:{_canonical(fields[key])}" for key in keys) + "}"
+    if is_sequence(value):
+        return "[" + ",".join(_canonical(item) for item in value) + "]"
+    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def _utf16(text: str) -> bytes:

@@ -85,7 +85,7 @@ class Ledger:
         event: Event = {"v": VERSION, "seq": self.seq + 1, "ts": _now(), "run": self.run}
         event |= {} if self.work is None else {"work": self.work}
         event |= {"type": type, "actor": {"kind": kind, "id": actor}, "data": dict(data), "prev": self.digest}
-        parts = {key: f"{canonical_json(key)}:{canonical_json(value)}" for key, value in event.items()}
+        parts = {key: f'"{key}":{canonical_json(value)}' for key, value in event.items()}
         event["digest"] = digest_text("{" + ",".join(parts[key] for key in sorted(parts)) + "}")
         self._write(f'{{{",".join(parts.values())},"digest":"{event["digest"]}"}}\n'.encode())
         self.seq, self.digest = event["seq"], event["digest"]

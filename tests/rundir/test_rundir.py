@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from evalwright.rundir import (
     write_document,
     write_text,
 )
+from evalwright.rundir.documents import render_rows
 
 
 @pytest.fixture
@@ -108,6 +110,35 @@ def test_bundle_is_sealed_with_the_digest_of_every_file(tmp_path: Path) -> None:
     (tmp_path / "c" / "output.txt").write_text("b")
     (tmp_path / "c" / "scorers" / "x.json").unlink()
     assert changed_artifacts(tmp_path / "c", digests) == ["output.txt", "scorers/x.json"]
+
+
+def test_equal_files_of_a_bundle_are_one_file_and_each_has_its_digest(tmp_path: Path) -> None:
+    writer = BundleWriter(tmp_path / "c")
+    for name, text in (("runner.stdout.txt", ""), ("output.txt", ""), ("scorers/x.json", "{}"), ("scorers/y.json", "{}")):
+        writer.write_text(name, text)
+    writer.write_text("task.txt", "other")
+    writer.seal({})
+    inodes = {path.name: path.stat().st_ino for path in (tmp_path / "c").rglob("*.*")}
+    assert len(set(inodes.values())) == 4
+    assert inodes["runner.stdout.txt"] == inodes["output.txt"]
+    assert inodes["x.json"] == inodes["y.json"]
+    assert changed_artifacts(tmp_path / "c", sealed_digests(tmp_path / "c") or {}) == []
+
+
+def test_equal_file_is_written_again_where_the_first_is_gone(tmp_path: Path) -> None:
+    writer = BundleWriter(tmp_path / "c")
+    writer.write_text("a.txt", "same")
+    (tmp_path / "c" / "a.txt").unlink()
+    writer.write_text("b.txt", "same")
+    assert (tmp_path / "c" / "b.txt").read_text() == "same"
+
+
+def test_rows_of_a_long_list_stand_on_one_line_each(tmp_path: Path) -> None:
+    document = {"z": {"cases": []}, "cases": [{"b": 1, "a": '\n  "cases": []'}, {}], "a": '"cases": []'}
+    text = render_rows(document, "cases")
+    assert json.loads(text) == document
+    assert len(text.splitlines()) == 1 + 4 + 3 + 1 + 1
+    assert json.loads(render_rows({"cases": []}, "cases")) == {"cases": []}
 
 
 @pytest.mark.parametrize("planted", ["file", "link"])

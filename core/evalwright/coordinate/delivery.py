@@ -36,6 +36,7 @@ class Delivery:
         if remote is None:
             with disk_errors(run.journal):
                 ProcessJournal(run.journal).make()
+                self._attempts.mkdir(exist_ok=True)
             own = {"store": self.store.root, "suite_directory": run.snapshot.resolve(), "journal": run.journal.resolve()}
             own["judge_cache"] = layout.evals.resolve() / "cache" / "judge"
             self._places = {name: str(path) for name, path in own.items()}
@@ -51,10 +52,7 @@ class Delivery:
     def job(self, spec: TrialSpec) -> Job:
         """Return the job of an attempt, after its inputs are where its worker finds them."""
         bundle = self._run.attempt(spec.case_id, spec.attempt)
-        if self._remote is None:
-            with disk_errors(self._run.path):
-                self._attempts.mkdir(exist_ok=True)
-        else:
+        if self._remote is not None:
             self._send(spec, self._remote)
         return Job(
             key=f"{spec.run_id}/{spec.case_id}/{spec.attempt}",

@@ -7,13 +7,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from evalwright.canonical import digest_bytes, digest_json
+from evalwright.canonical import digest_bytes
 from evalwright.coordinate.engine import Engine
 from evalwright.ledger import Event, Ledger
 from evalwright.report import Projection, markdown_report, project, status_counts
 from evalwright.rundir import Layout, RunDirectory, append_summary, disk_errors, read_object, write_text
 from evalwright.rundir.bundle import is_deterministic
-from evalwright.rundir.documents import render
+from evalwright.rundir.documents import render_rows
 from evalwright.workspace import digest_file, remove_tree
 
 __all__ = ["finalise", "manifest_of", "publish", "seal", "tidy"]
@@ -44,7 +44,7 @@ def finalise(engine: Engine) -> Projection:
 def seal(run: RunDirectory, ledger: Ledger, case_ids: list[str]) -> Event:
     """Put the manifest in place after everything is durable and the ledger names its digest; return RUN_FINISHED."""
     manifest = manifest_of(run, case_ids)
-    content = render(manifest).encode()
+    content = render_rows(manifest, "cases").encode()
     aside = run.manifest.with_name(MANIFEST_ASIDE)
     with disk_errors(aside):
         aside.write_bytes(content)
@@ -79,6 +79,7 @@ def manifest_of(run: RunDirectory, case_ids: list[str]) -> dict[str, Any]:
     """Return the manifest: evalctl's keys, and per case the digests of its deterministic artifacts."""
     record = read_object(run.run_json)
     identity = record["suite_identity"]
+    inputs = dict(identity["cases"])
     return {
         "schema_version": 1,
         "run_id": record["run_id"],
@@ -90,17 +91,17 @@ def manifest_of(run: RunDirectory, case_ids: list[str]) -> dict[str, Any]:
         "created_ts": record["created_ts"],
         "execution": record["execution"],
         "replayed_from": record["replayed_from"],
-        "cases": [_entry(run, case_id) for case_id in sorted(case_ids)],
+        "cases": [_entry(run, case_id, inputs[case_id]) for case_id in sorted(case_ids)],
     }
 
 
-def _entry(run: RunDirectory, case_id: str) -> dict[str, Any]:
+def _entry(run: RunDirectory, case_id: str, input_hash: str) -> dict[str, Any]:
     directory = run.case(case_id)
     score = read_object(directory / "score.json")
     digests: Mapping[str, str] = read_object(directory / "bundle.json")["digests"]
     return {
         "id": case_id,
-        "input_hash": digest_json(read_object(directory / "input.json")),
+        "input_hash": input_hash,
         "status": score["status"],
         "scores": [{key: item[key] for key in ("scorer", "ok", "score", "id") if key in item} for item in score["scores"]],
         "artifacts": {name: f"cases/{case_id}/{file}" for name, file in ARTIFACTS.items()},

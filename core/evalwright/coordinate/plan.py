@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,11 @@ class Plan:
     arm: str = DEFAULT_ARM
     repeat: int = 1
     warnings: tuple[Mapping[str, str], ...] = ()
+    suite_hash: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Work out what all trials share."""
+        object.__setattr__(self, "suite_hash", digest_json(dict(self.suite.document)))
 
     @property
     def timeout_seconds(self) -> float:
@@ -73,7 +78,7 @@ class Plan:
         """Return ``suite_identity``: two runs with the same one measure the same thing."""
         return {
             "suite_name": self.suite.name,
-            "suite_hash": digest_json(dict(self.suite.document)),
+            "suite_hash": self.suite_hash,
             "cases": sorted([case.id, digest_json(dict(case.record))] for case in self.cases),
             "fixtures_hash": inputs.fixtures_hash(),
             "hidden_hash": inputs.hidden_hash(gold, self.cases),
@@ -86,7 +91,7 @@ class Plan:
         return TrialSpec(
             run_id=run_id,
             suite=self.suite.name,
-            suite_digest=digest_json(dict(self.suite.document)),
+            suite_digest=self.suite_hash,
             native=self.suite.native,
             case_id=case.id,
             case_digest=digest_json(dict(case.record)),

@@ -70,10 +70,11 @@ class LocalSession(Session):
 
     def host_path(self, path: PurePosixPath) -> Path:
         """Return the host's path of one that commands see. ``SandboxError`` when it is in neither directory."""
-        absolute = PurePosixPath(os.path.normpath(self.workspace / path))
+        absolute = os.path.normpath(os.path.join(self.workspace, path))
         for inside, outside in ((self.workspace, self.request.workspace), (self.exchange, self.request.exchange)):
-            if absolute.is_relative_to(inside):
-                return outside / absolute.relative_to(inside)
+            below = _below(absolute, str(inside))
+            if below is not None:
+                return outside / below
         raise SandboxError(f"{path} is outside the workspace", hint="use a path inside it")
 
     def directory(self, cwd: str | None) -> Path:
@@ -155,9 +156,18 @@ class LocalSession(Session):
     def _located(self, path: PurePosixPath) -> tuple[Path, PurePosixPath]:
         """Return the directory of the host below which no link may be followed on the way to a path, and the way."""
         place = self.host_path(path)
-        roots = (self.request.workspace, self.request.exchange, Path(place.anchor))
-        root = next(root for root in roots if place.is_relative_to(root))
-        return root, PurePosixPath(place.relative_to(root))
+        for root in (self.request.workspace, self.request.exchange):
+            below = _below(str(place), str(root))
+            if below is not None:
+                return root, PurePosixPath(below)
+        return Path(place.anchor), PurePosixPath(place.relative_to(place.anchor))
+
+
+def _below(path: str, directory: str) -> str | None:
+    """Return a normal path relative to the directory that it lies in, ``None`` when it lies elsewhere."""
+    if path == directory:
+        return ""
+    return path[len(directory) + 1 :] if path.startswith(f"{directory}/") else None
 
 
 def _write(source: Path | bytes, name: str, parent: int) -> None:

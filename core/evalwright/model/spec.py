@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = ["TrialSpec", "TrialView"]
@@ -58,7 +58,7 @@ class TrialSpec:
 
     def to_bytes(self) -> bytes:
         """Return the spec as UTF-8 JSON."""
-        record = {field.name: getattr(self, field.name) for field in fields(self)}
+        record = {name: getattr(self, name) for name in self.__slots__}
         return json.dumps(record, sort_keys=True, allow_nan=False).encode()
 
     @staticmethod

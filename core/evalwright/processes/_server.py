@@ -166,8 +166,11 @@ def candidates(name: str, environment: dict[str, str]) -> list[str]:
 
 def move_to(cgroup: str) -> None:
     """Put this process into a cgroup."""
-    with open(f"{cgroup}/cgroup.procs", "wb", buffering=0) as members:
-        members.write(b"0")
+    descriptor = os.open(f"{cgroup}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, b"0")
+    finally:
+        os.close(descriptor)
 
 
 def own_cgroup() -> str:
@@ -304,8 +307,8 @@ def serve(channel: socket.socket) -> None:
                 tidy(family, commands)
                 socket.socket(fileno=descriptors[0]).send(b"tidy")
             elif descriptors:
-                with open(descriptors[0], "rb") as file:
-                    request = json.load(file)
+                with open(descriptors[0], "rb", buffering=0) as file:
+                    request = json.loads(file.read())
                 if request["cgroup"]:
                     commands.start(request, descriptors[1:])
                 else:

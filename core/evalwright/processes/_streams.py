@@ -100,8 +100,9 @@ class Streams:
 def memory_file(content: bytes) -> int:
     """Return a descriptor from which exactly ``content`` is read."""
     descriptor = os.memfd_create("evalwright", os.MFD_CLOEXEC)
-    with open(descriptor, "wb", closefd=False) as file:
-        file.write(content)
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 

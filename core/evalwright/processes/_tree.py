@@ -35,7 +35,7 @@ def children_of(pid: int) -> list[int]:
     found: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children") as file:
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children", "rb", buffering=0) as file:
                 found += [int(word) for word in file.read().split()]
     return found
 

@@ -67,7 +67,7 @@ class Cgroups:
     def directory(self) -> Path:
         """Make a directory for one command."""
         place = self.root / str(next(self._numbers))
-        place.mkdir()
+        os.mkdir(place)
         return place
 
     def close(self) -> None:
@@ -255,7 +255,7 @@ def _members(place: Path) -> list[int]:
 def cgroup_of(pid: int) -> str | None:
     """Return the cgroup of a running command, as ``/proc/PID/cgroup`` names it; ``None`` for one that has none of its own."""
     place, mount = LIVE.get(pid), hierarchy.unified_mount()
-    return f"/{place.relative_to(mount)}" if place and mount else None
+    return str(place).removeprefix(str(mount)) if place and mount else None
 
 
 def end_cgroup(path: str) -> int:

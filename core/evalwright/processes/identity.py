@@ -6,11 +6,13 @@ import functools
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 __all__ = ["ProcessIdentity", "boot_id", "current_process", "identity_of", "parent_of", "session_of", "state_of"]
+
+STAT_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +26,7 @@ class ProcessIdentity:
 
     def as_json(self) -> dict[str, Any]:
         """Return all fields."""
-        return asdict(self)
+        return {"pid": self.pid, "start_time": self.start_time, "boot_id": self.boot_id, "host": self.host}
 
     @staticmethod
     def from_json(record: Mapping[str, Any]) -> ProcessIdentity:
@@ -111,6 +113,12 @@ def _start_time(pid: int) -> int | None:
 def _stat(pid: int) -> list[bytes]:
     """Return the fields of ``/proc/PID/stat`` from the state on, none for a process that is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return []
+    try:
+        return os.read(descriptor, STAT_BYTES).rpartition(b")")[2].split()
+    except OSError:
+        return []
+    finally:
+        os.close(descriptor)

@@ -13,6 +13,7 @@ from evalwright.workspace import digest_file
 
 __all__ = ["DETERMINISTIC", "BundleWriter", "changed_artifacts", "is_deterministic", "sealed_digests"]
 
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 SEAL = "bundle.json"
 DETERMINISTIC = (
     "input.json",
@@ -28,11 +29,15 @@ DETERMINISTIC = (
 
 
 class BundleWriter:
-    """Writes a trial's files into a directory that nobody else writes, and keeps the digest of each."""
+    """Writes a trial's files into a directory that nobody else writes, and keeps the digest of each.
+
+    Files with the same content, such as empty streams, are one file with several names where the file system can do that.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.digests: dict[str, str] = {}
+        self._held: dict[str, str] = {}
         with disk_errors(directory):
             directory.mkdir(parents=True, exist_ok=True)
 
@@ -41,15 +46,13 @@ class BundleWriter:
         if name.startswith("/") or ".." in name.split("/"):
             raise ValueError(f"{name!r} leads out of the bundle")
         path = f"{self.directory}/{name}"
+        digest = digest_bytes(data)
         with disk_errors(self.directory):
             if "/" in name:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with open(os.open(path, flags, 0o644), "wb", buffering=0) as file:
-                view = memoryview(data)
-                while view:
-                    view = view[file.write(view) :]
-        self.digests[name] = digest_bytes(data)
+            if not _linked(self._held.setdefault(digest, path), path):
+                _write(path, data)
+        self.digests[name] = digest
 
     def write_text(self, name: str, text: str) -> None:
         """Write one UTF-8 file, newlines as they are."""
@@ -64,6 +67,27 @@ class BundleWriter:
         document = {"schema_version": 1, "digests": dict(sorted(self.digests.items())), **facts}
         self.write_document(SEAL, document)
         return document
+
+
+def _linked(known: str, path: str) -> bool:
+    """Give a file that is written already another name; tell whether that can be done here."""
+    if known == path:
+        return False
+    try:
+        os.link(known, path)
+    except OSError:
+        return False
+    return True
+
+
+def _write(path: str, data: bytes) -> None:
+    descriptor = os.open(path, NEW_FILE, 0o644)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+    finally:
+        os.close(descriptor)
 
 
 def is_deterministic(name: str) -> bool:
@@ -82,10 +106,10 @@ def sealed_digests(directory: Path) -> Mapping[str, str] | None:
 
 def changed_artifacts(directory: Path, digests: Mapping[str, str], names: Iterable[str] | None = None) -> list[str]:
     """Return those files, of ``names`` or of all that were sealed, that are absent or have another content now."""
-    return [name for name in (digests if names is None else names) if digests.get(name) != _digest(directory / name)]
+    return [name for name in (digests if names is None else names) if digests.get(name) != _digest(f"{directory}/{name}")]
 
 
-def _digest(path: Path) -> str | None:
+def _digest(path: str) -> str | None:
     try:
         return digest_file(path)
     except OSError:

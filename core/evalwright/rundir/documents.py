@@ -7,8 +7,9 @@ import errno
 import json
 import os
 import tempfile
-from collections.abc import Generator
+from collections.abc import Mapping
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from evalwright.canonical import is_object
@@ -16,6 +17,7 @@ from evalwright.errors import DiskFull, RunCorrupt
 
 __all__ = ["disk_errors", "read_document", "read_object", "render", "write_document", "write_text"]
 
+_COMPACT = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False).encode
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG}
 
 
@@ -24,9 +26,15 @@ def render(value: Any) -> str:
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def render_rows(document: Mapping[str, Any], key: str) -> str:
+    """Return a document as :func:`render` does, but each item of the long list ``key`` on one line."""
+    rows = ",\n    ".join(map(_COMPACT, document[key]))
+    return render({**document, key: []}).replace(f'\n  "{key}": []', f'\n  "{key}": [\n    {rows}\n  ]', 1)
+
+
 def render_compact(value: Any) -> str:
     """Return a document on one line, for the many small ones of a trial: the encoder that indents is ten times slower."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return _COMPACT(value) + "\n"
 
 
 def read_document(path: Path) -> Any:
@@ -69,15 +77,22 @@ def write_text(path: Path, text: str) -> None:
             raise
 
 
-@contextlib.contextmanager
-def disk_errors(path: Path) -> Generator[None]:
-    """Turn a full, broken or read-only disk into ``DiskFull``."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
+class disk_errors:
+    """Turn a full, broken or read-only disk into ``DiskFull`` while the block runs."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Raise ``DiskFull`` for an error that says so."""
+        if not isinstance(error, OSError) or error.errno not in FULL:
+            return
         cure = "make it writable" if error.errno == errno.EROFS else "free space"
         raise DiskFull(
-            f"cannot write {path}: {error.strerror}", hint=f"{cure}; what was written is kept, and the run can be resumed"
+            f"cannot write {self._path}: {error.strerror}", hint=f"{cure}; what was written is kept, and the run can be resumed"
         ) from error

@@ -6,7 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,20 @@ def check_id(value: str, what: str = "run id") -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunDirectory:
-    """The files of one run."""
+    """The files of one run.
+
+    ``cases`` is the parent of all bundles; in ``attempts`` lie those of which none counts yet, and it is gone when the run is
+    finished.
+    """
 
     path: Path
+    cases: Path = field(init=False, repr=False, compare=False)
+    attempts: Path = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Name the directories that every trial asks for."""
+        object.__setattr__(self, "cases", self.path / "cases")
+        object.__setattr__(self, "attempts", self.path / ".attempts")
 
     @property
     def run_json(self) -> Path:
@@ -66,16 +77,6 @@ class RunDirectory:
     def snapshot(self) -> Path:
         """Return the suite as it was."""
         return self.path / "suite-snapshot"
-
-    @property
-    def cases(self) -> Path:
-        """Return the parent of all bundles."""
-        return self.path / "cases"
-
-    @property
-    def attempts(self) -> Path:
-        """Return where attempts write their bundles until one counts; gone when the run is finished."""
-        return self.path / ".attempts"
 
     @property
     def queue(self) -> Path:

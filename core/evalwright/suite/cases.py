@@ -72,7 +72,7 @@ class CaseChecker:
         self.fixtures = fixtures
         self.complete = complete
         self.owners = self._owners()
-        self._checked_fixtures: set[str] = set()
+        self._objections: dict[tuple[str, str], str | None] = {}
 
     def check(self, name: Any, read: Callable[[Path], bytes] = Path.read_bytes) -> tuple[Case, ...]:
         """Return the cases that could be read; every problem of each is noted."""
@@ -124,10 +124,12 @@ class CaseChecker:
             self._path(case, "gold", case.gold, "file" if patch else "directory")
 
     def _path(self, case: Case, key: str, raw: str, kind: str) -> None:
-        if why := path_objection(self.directory, raw, kind):
+        known = (raw, kind) in self._objections
+        if not known:
+            self._objections[raw, kind] = path_objection(self.directory, raw, kind)
+        if why := self._objections[raw, kind]:
             self._add(case.line, f"{key}: {why}", key)
-        elif kind == "directory" and raw not in self._checked_fixtures:
-            self._checked_fixtures.add(raw)
+        elif kind == "directory" and not known:
             for path, why in fixture_problems(self.directory / raw):
                 self._add(case.line, f"{key} {raw}: {path} {why}", key)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from evalwright.errors import EvalwrightError, SandboxLost
 from evalwright.interfaces import Beat, Job, Outcome, Store
@@ -37,8 +38,8 @@ def attempt(job: Job, *, worker: str, beat: Beat, store: Store | None = None) ->
     try:
         if job.lock and _lock(job.spec, store) != job.lock:
             return Outcome(key=job.key, ended="refused", worker=worker, reason=REFUSAL)
-        data = execute(job.spec, store=store, bundle=job.bundle, beat=beat)
-        result = json.loads(data)
+        result = _carried_out(job.spec, store, job.bundle, beat)
+        data = json.dumps(result).encode("ascii")
     except BaseException as error:
         name = error.code if isinstance(error, EvalwrightError) else type(error).__name__
         transient = isinstance(error, SandboxLost)
@@ -55,7 +56,7 @@ def execute(spec: bytes, *, store: Store | None, bundle: Path | None, beat: Beat
     written there and sealed last; without one it goes into the store as a tree that the result names. ``beat`` is asked
     several times a second whether to go on. Only a defect of the harness itself raises.
     """
-    return Trial(TrialSpec.from_bytes(spec), _runtime(), store, beat).run(bundle)
+    return json.dumps(_carried_out(spec, store, bundle, beat)).encode("ascii")
 
 
 def shut_down() -> None:
@@ -63,6 +64,10 @@ def shut_down() -> None:
     if _runtime.cache_info().currsize:
         _runtime().close()
         _runtime.cache_clear()
+
+
+def _carried_out(spec: bytes, store: Store | None, bundle: Path | None, beat: Beat) -> dict[str, Any]:
+    return Trial(TrialSpec.from_bytes(spec), _runtime(), store, beat).run(bundle)
 
 
 def _lock(spec: bytes, store: Store | None) -> str:

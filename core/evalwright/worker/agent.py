@@ -168,7 +168,7 @@ class AgentContext:
         """Return the environment of the agent's commands."""
         session = self.session()
         extra = {"REPEAT": str(self._spec.repeat), "SEED": str(self._spec.seed)}
-        extra |= {"TRANSCRIPT_FILE": str(session.exchange / TRANSCRIPT_FILE), "USAGE_FILE": str(session.exchange / USAGE_FILE)}
+        extra |= {"TRANSCRIPT_FILE": f"{session.exchange}/{TRANSCRIPT_FILE}", "USAGE_FILE": f"{session.exchange}/{USAGE_FILE}"}
         extra |= {"AGENT": str(session.inside(self._files))} if self._files else {}
         variables = case_variables(session, has_diff=self._spec.diff_digest is not None, **extra)
         return base_environment(self._spec.tables["agent"], session, self._place) | self._services.environment | variables
@@ -265,10 +265,11 @@ def journal_of(spec: TrialSpec, place: TrialPlace) -> Callable[[Sequence[int]], 
     """Return what notes the processes of a trial's commands, so that they are found if this process dies."""
     if spec.journal is None:
         return None
-    journal = ProcessJournal(Path(spec.journal))
+    path = Path(spec.journal)
+    journal = ProcessJournal(path)
 
     def note(pids: Sequence[int]) -> None:
-        with disk_errors(Path(str(spec.journal))):
+        with disk_errors(path):
             journal.note(place.root, pids)
 
     return note

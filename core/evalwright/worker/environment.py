@@ -36,10 +36,10 @@ def case_variables(session: Session, *, has_diff: bool, **extra: str) -> dict[st
     """Return the trial's paths as commands see them, under both prefixes."""
     exchange = session.exchange
     paths = {
-        "CASE_FILE": str(exchange / "case.json"),
-        "DIFF_FILE": str(exchange / "input.diff") if has_diff else "",
-        "OUTPUT_FILE": str(exchange / "output.txt"),
-        "TASK_FILE": str(exchange / "task.txt"),
+        "CASE_FILE": f"{exchange}/case.json",
+        "DIFF_FILE": f"{exchange}/input.diff" if has_diff else "",
+        "OUTPUT_FILE": f"{exchange}/output.txt",
+        "TASK_FILE": f"{exchange}/task.txt",
         "WORKSPACE": str(session.workspace),
     }
     return expand_prefixes(paths | extra)

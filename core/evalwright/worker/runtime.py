@@ -13,10 +13,10 @@ from typing import Any, Generic, TypeVar
 
 from evalwright.errors import PluginFailed, StoreError
 from evalwright.interfaces import Deadline, Judge, Plugin, Runner, Sandbox, Scorer, Service, Store, TranscriptParser
-from evalwright.judging import Judging, Limits
+from evalwright.judging import Judging, Limits, judge_secrets
 from evalwright.model import Manifest, PluginTable, ScorerEntry, TrialSpec
 from evalwright.prices import PriceTable
-from evalwright.redaction import Redactor
+from evalwright.redaction import Redactor, credential_values
 from evalwright.registry import PluginHost, Registry
 from evalwright.store import CachedStore, DirectoryStore
 from evalwright.suite.read import case_lines
@@ -35,7 +35,7 @@ CLOSE_SECONDS = 30.0
 
 
 class Plugins:
-    """The plugins of one set of tables, started."""
+    """The plugins of one set of tables, started, and what hides the secrets that they and their trials can know."""
 
     def __init__(
         self, tables: Mapping[str, Any], registry: Registry, limits: Limits | None = None, judge_cache: Path | None = None
@@ -68,6 +68,7 @@ class Plugins:
                 if problem.fatal:
                     raise PluginFailed(problem.message, hint=problem.hint, **problem.details)
             plugin.start(deadline)
+        self.redactor = _redactor(self._agent, tables.get("judges", {}))
 
     def all(self) -> list[Plugin[Any]]:
         """Return every plugin."""
@@ -161,8 +162,12 @@ class Runtime:
 
     def plugins(self, spec: TrialSpec, store: DirectoryStore) -> Plugins:
         """Return the plugins of a spec's tables, created and started on first use."""
-        cache = Path(spec.judge_cache) if spec.judge_cache else None
-        return self._plugins.get(_key(spec), lambda: Plugins(spec.tables, self._registry(spec, store), self._limits, cache))
+
+        def make() -> Plugins:
+            cache = Path(spec.judge_cache) if spec.judge_cache else None
+            return Plugins(spec.tables, self._registry(spec, store), self._limits, cache)
+
+        return self._plugins.get(_key(spec), make)
 
     def lock(self, spec: TrialSpec, store: DirectoryStore) -> str:
         """Return the digest of the versions that would carry a spec out here."""
@@ -241,6 +246,13 @@ class Runtime:
     def _directory(self, spec: TrialSpec) -> Path:
         """Make a directory for as long as this process lives."""
         return self.scratch(spec).place(0).workspace
+
+
+def _redactor(agent: Mapping[str, Any], judges: Mapping[str, Any]) -> Redactor:
+    """Return what hides the secrets of this worker's environment and of ``runner.env``, and the suite's patterns."""
+    named = [*agent["redact_env_values"], *judge_secrets(judges.values())]
+    values = credential_values(dict(os.environ) | dict(agent["env"]), named)
+    return Redactor(values, agent["redact_patterns"])
 
 
 def _key(spec: TrialSpec) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import tempfile
 import time
 from collections.abc import Generator
@@ -15,10 +14,9 @@ from typing import Any
 from evalwright.canonical import finite
 from evalwright.errors import DiskFull, SandboxLost, TrialError
 from evalwright.interfaces import Beat, Store, give_tree
-from evalwright.judging import Tally, judge_secrets, spent_on
+from evalwright.judging import Tally, spent_on
 from evalwright.model import BUILTIN_SCORERS, Change, Manifest, Output, RunnerResult, ScoredTrial, TrialSpec, TrialView
 from evalwright.model.manifest import changes_between
-from evalwright.redaction import Redactor, credential_values
 from evalwright.rundir import BundleWriter, disk_errors, write_services
 from evalwright.scoring import apply_scorers, fold_status, is_pure
 from evalwright.store import CachedStore, DirectoryStore, transfer
@@ -36,7 +34,7 @@ from evalwright.worker.evidence import (
 from evalwright.worker.grader import Grader
 from evalwright.worker.meter import Meter
 from evalwright.worker.notes import SHORTAGES, Notes
-from evalwright.worker.runtime import Plugins, Runtime
+from evalwright.worker.runtime import Runtime
 from evalwright.worker.services import TrialServices
 from evalwright.worker.usage_file import MAX_MODEL
 from evalwright.workspace import Clone, TrialPlace, UnreadableError, copy_tree
@@ -52,13 +50,13 @@ class Trial:
         self.runtime = runtime
         self.store: DirectoryStore = runtime.store(spec, store)
         self.beat = beat
-        self.redactor = redactor_of(spec)
+        self.plugins = runtime.plugins(spec, self.store)
+        self.redactor = self.plugins.redactor
         self.notes = Notes(self.redactor)
         self.spans: dict[str, float] = {}
         self.place: TrialPlace
         self.clone: Clone
         self.bundle: BundleWriter
-        self.plugins: Plugins
         self.meter: Meter
         self.services: TrialServices
         self.before = Manifest()
@@ -67,11 +65,10 @@ class Trial:
         self.diff = b""
         self.tallies: dict[str, Tally] = {}
 
-    def run(self, bundle: Path | None) -> bytes:
+    def run(self, bundle: Path | None) -> dict[str, Any]:
         """Carry the trial out, write and seal its bundle, and return the result."""
         with contextlib.ExitStack() as cleanup:
             self.before = self.runtime.tree(self.store, self.spec.fixture_digest)
-            self.plugins = self.runtime.plugins(self.spec, self.store)
             scratch = self.runtime.scratch(self.spec)
             size = self.runtime.fixture(self.spec, self.store).size_bytes
             self.place = scratch.place(size, owner=self.plugins.sandbox.user)
@@ -85,7 +82,7 @@ class Trial:
             result = self._carry_out()
             if bundle is None and "digests" in result:
                 result["bundle"] = self._publish(directory)
-        return json.dumps(result).encode("ascii")
+        return result
 
     def _publish(self, directory: Path) -> str:
         """Put the bundle into the store that the coordinator reads, and return its tree."""
@@ -143,8 +140,9 @@ class Trial:
         spec, place = self.spec, self.place
         self.clone = self.runtime.clone(spec, self.store, place)
         exchange = place.exchange
-        (exchange / "case.json").write_text(json.dumps(spec.case, indent=2, sort_keys=True), encoding="utf-8")
-        (exchange / "task.txt").write_text(spec.case["task"], encoding="utf-8", newline="")
+        for name, text in (("case.json", json.dumps(spec.case, indent=2, sort_keys=True)), ("task.txt", spec.case["task"])):
+            with open(f"{exchange}/{name}", "wb") as file:
+                file.write(text.encode())
         if spec.diff_digest:
             with self.store.open(spec.diff_digest) as file:
                 (exchange / "input.diff").write_bytes(file.read())
@@ -223,7 +221,8 @@ class Trial:
 
     def _rescan(self, *, whole: bool) -> None:
         try:
-            self.after = self.clone.scan(whole=whole)
+            found = self.clone.scan(whole=whole)
+            self.after = self.before if found == self.before else found
         except UnreadableError as error:
             self.after = self.before
             _make_directory(self.place.workspace)
@@ -309,9 +308,11 @@ class Trial:
         record = runner_record(result, answer, context.opened, self.notes.failure, self.redactor)
         record |= {"attempts": [*spec.former_attempts, self._row(status, result)], "warnings": list(self.notes.warnings)}
         bundle.write_document("runner.json", record)
-        for name, manifest in (("before", self.before), ("after", self.after)):
-            data = self.runtime.manifest_bytes(spec, self.store, manifest, self.redactor)
-            bundle.write_bytes(f"workspace-{name}.json", data)
+        data = self.runtime.manifest_bytes(spec, self.store, self.before, self.redactor)
+        bundle.write_bytes("workspace-before.json", data)
+        if self.after is not self.before:
+            data = self.runtime.manifest_bytes(spec, self.store, self.after, self.redactor)
+        bundle.write_bytes("workspace-after.json", data)
         changed = [shown_record(change.as_json(), self.redactor) for change in self.changes]
         bundle.write_document("workspace-diff.json", {"changed_paths": changed})
         bundle.write_bytes("workspace.diff", self.diff)
@@ -369,14 +370,6 @@ class Trial:
         started = time.monotonic()
         yield
         self.spans[name] = round((time.monotonic() - started) * 1000, 3)
-
-
-def redactor_of(spec: TrialSpec) -> Redactor:
-    """Return what hides the secrets of this worker's environment and of ``runner.env``, and the suite's patterns."""
-    agent = spec.tables["agent"]
-    named = [*agent["redact_env_values"], *judge_secrets(spec.tables.get("judges", {}).values())]
-    values = credential_values(dict(os.environ) | dict(agent["env"]), named)
-    return Redactor(values, agent["redact_patterns"])
 
 
 def _make_directory(path: Path) -> None:

@@ -8,7 +8,7 @@ import secrets
 import stat
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalwright.interfaces.ownership import give
@@ -30,6 +30,7 @@ MEMORY_DISK = Path("/dev/shm")
 LONG_PATH = 1000
 ROOM_FACTOR = 16
 ROOM_BYTES = 64 << 20
+DIRECTORIES = {"workspace": "w", "exchange": "x", "home": "h", "temporary": "t"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +42,15 @@ class TrialPlace:
 
     root: Path
     owner: int | None = None
+    workspace: Path = field(init=False)
+    exchange: Path = field(init=False)
+    home: Path = field(init=False)
+    temporary: Path = field(init=False)
 
-    @property
-    def workspace(self) -> Path:
-        """Return the agent's private copy of the fixture."""
-        return self.root / "w"
-
-    @property
-    def exchange(self) -> Path:
-        """Return the directory through which task and answer travel."""
-        return self.root / "x"
-
-    @property
-    def home(self) -> Path:
-        """Return the agent's empty home."""
-        return self.root / "h"
-
-    @property
-    def temporary(self) -> Path:
-        """Return the agent's directory for temporary files."""
-        return self.root / "t"
+    def __post_init__(self) -> None:
+        """Name the directories."""
+        for name, directory in DIRECTORIES.items():
+            object.__setattr__(self, name, self.root / directory)
 
 
 class Scratch:
@@ -73,7 +63,7 @@ class Scratch:
     def __init__(self, base: Path | None = None) -> None:
         self._base = base
         self._owner = owned_name()
-        self._made: set[Path] = set()
+        self._homes: dict[Path, Path] = {}
         self._mounts = MountTable()
 
     def place(self, size_bytes: int, *, owner: int | None = None) -> TrialPlace:
@@ -93,24 +83,24 @@ class Scratch:
 
     def close(self) -> None:
         """Remove everything that this process made."""
-        for home in self._made:
+        for home in self._homes.values():
             with contextlib.suppress(OSError):
                 self._mounts.unmount_below(home)
                 remove_tree(home, inside=home.parent)
-        self._made.clear()
+        self._homes.clear()
         self._mounts.close()
 
     def _home(self, base: Path) -> Path:
-        family = _family(base)
-        home = family / self._owner
-        if home not in self._made:
+        if base not in self._homes:
+            family = _family(base)
             family.mkdir(mode=0o711, parents=True, exist_ok=True)
             if family.stat().st_uid != os.getuid():
                 raise PermissionError(f"{family} belongs to somebody else")
             clear_abandoned(family)
+            home = family / self._owner
             home.mkdir(mode=0o711, exist_ok=True)
-            self._made.add(home)
-        return home
+            self._homes[base] = home
+        return self._homes[base]
 
 
 def remove_tree(path: Path, *, inside: Path) -> None:
@@ -132,7 +122,7 @@ def force_remove(root: Path) -> None:
     What lies so deep that its path gets long is moved up to the root first.
     """
     longest = len(os.fsencode(root)) + LONG_PATH
-    waiting = [root]
+    waiting = [str(root)]
     while waiting:
         directory = waiting[-1]
         below = _emptied(directory)
@@ -144,26 +134,29 @@ def force_remove(root: Path) -> None:
             waiting += below
         else:
             for deep in below:
-                shallow = root / secrets.token_hex(16)
+                shallow = f"{root}/{secrets.token_hex(16)}"
                 os.rename(deep, shallow)
                 waiting.insert(1, shallow)
 
 
-def _emptied(directory: Path) -> list[Path]:
-    """Remove what is no directory from one, and return the directories in it."""
+def _emptied(directory: str) -> list[str]:
+    """Remove what is no directory from one, and what is an empty one; return the other directories in it."""
     _open_up(directory)
-    below: list[Path] = []
+    below: list[str] = []
     with contextlib.suppress(FileNotFoundError), os.scandir(directory) as found:
         for item in found:
-            if item.is_dir(follow_symlinks=False):
-                below.append(Path(item.path))
-            else:
+            if not item.is_dir(follow_symlinks=False):
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(item.path)
+                continue
+            try:
+                os.rmdir(item.path)
+            except OSError:
+                below.append(item.path)
     return below
 
 
-def _open_up(directory: Path) -> None:
+def _open_up(directory: str) -> None:
     with contextlib.suppress(OSError):
         mode = stat.S_IMODE(os.lstat(directory).st_mode)
         if mode & 0o700 != 0o700:
