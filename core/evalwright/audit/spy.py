@@ -225,15 +225,16 @@ class Spy:
         return []
 
     def everywhere(self, likely: list[bytes]) -> None:
-        """Search the whole place: the trial's own two directories first, then what is new beside them, what processes have
-        open, the likely directories, and the system's own ones last.
+        """Search the whole place: the trial's own two directories first, then what is new beside them and beside
+        what holds them, what processes have open, the likely directories, and the system's own ones last.
         """
         self.pseudo = pseudo_devices()
         self.own()
         own, likely = likely[:2], likely[2:]
         near: list[bytes] = []
         for place in own:
-            near += newest(os.path.dirname(os.path.realpath(place)), self.since)
+            above = os.path.dirname(os.path.realpath(place))
+            near += newest(above, self.since) + newest(os.path.dirname(above), self.since)
         for place in [*own, *near, *self.processes(), *likely]:
             self.tree(place)
         names = sorted(set(listed(b"/")) - {b"proc", b"sys"}, key=lambda name: (name in LAST, name))
