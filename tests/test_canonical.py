@@ -76,10 +76,10 @@ def text(source: random.Random) -> str:
     return "".join(source.choices(ALPHABET, k=source.randint(0, 6)))
 
 
-def test_five_hundred_generated_values_are_written_as_node_writes_them(require: Callable[[str], None]) -> None:
+def test_thousand_generated_values_are_written_as_node_writes_them(require: Callable[[str], None]) -> None:
     require("node")
     source = random.Random(1)
-    lines = [json.dumps(value(source)) for _ in range(500)]
+    lines = [json.dumps(value(source)) for _ in range(1000)]
 
     done = subprocess.run(
         ["node", "-e", PROGRAM], input="\n".join(lines).encode(), capture_output=True, timeout=120, check=True
@@ -87,7 +87,7 @@ def test_five_hundred_generated_values_are_written_as_node_writes_them(require: 
 
     theirs = done.stdout.decode().split("\n")[:-1]
     ours = [canonical_json(json.loads(line)) for line in lines]
-    assert len(theirs) == 500
+    assert len(theirs) == 1000
     assert [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b] == []
 
 

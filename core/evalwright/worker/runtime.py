@@ -68,7 +68,16 @@ class Plugins:
                 if problem.fatal:
                     raise PluginFailed(problem.message, hint=problem.hint, **problem.details)
             plugin.start(deadline)
-        self.redactor = _redactor(self._agent, tables.get("judges", {}))
+        self._judge_tables: Mapping[str, Any] = tables.get("judges", {})
+        self._hidden: tuple[dict[bytes, bytes], Redactor] | None = None
+
+    @property
+    def redactor(self) -> Redactor:
+        """Return what hides the secrets of this process's environment as it is now; made anew only when that has changed."""
+        environment = dict(os.environb)
+        if self._hidden is None or self._hidden[0] != environment:
+            self._hidden = environment, _redactor(self._agent, self._judge_tables)
+        return self._hidden[1]
 
     def all(self) -> list[Plugin[Any]]:
         """Return every plugin."""
