@@ -161,7 +161,7 @@ def test_missing_file_and_unknown_workflow_are_named(tmp_path: Path) -> None:
 
 
 def test_names_of_steps_in_the_configuration_are_checked() -> None:
-    document = {
+    document: dict[str, Any] = {
         "work": "W",
         "workflow": preset("software-delivery"),
         "workers": {"bulder": {}},
