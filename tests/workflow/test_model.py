@@ -108,6 +108,13 @@ def test_every_problem_is_told_at_once_with_the_nearest_name(tmp_path: Path) -> 
         ({"transitions": [{"from": "check", "on": "succeeded", "to": "build"}]}, "no way leads from step build to a terminal"),
         ({"budgets": {"max_attempts": {"chek": 1}}}, "did you mean check?"),
         ({"steps": [{"id": "build", "needs": ["build"]}, {"id": "check"}]}, "there is no build"),
+        (
+            {
+                "steps": [{"id": "build"}, {"id": "check", "reusable": True}],
+                "transitions": [{"from": "check", "on": "findings-blocking", "to": "build"}],
+            },
+            "no review holds for another run",
+        ),
     ],
 )
 def test_workflow_is_checked_as_a_graph(change: Mapping[str, Any], words: str) -> None:

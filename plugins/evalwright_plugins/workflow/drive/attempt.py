@@ -49,7 +49,7 @@ def begin(turn: Turn, index: EvidenceIndex, canceled: Callable[[], bool]) -> Non
     if record:
         turn.journal.write("EVIDENCE_RECORDED", _reused(turn, step, attempt, record) | {"cacheKey": key})
         return
-    before = turn.site.proof()
+    before, head = turn.site.proof(), turn.site.tree.head()
     log = turn.files.log(step.id, attempt)
     result = turn.site.run(
         StepCall(
@@ -57,7 +57,7 @@ def begin(turn: Turn, index: EvidenceIndex, canceled: Callable[[], bool]) -> Non
             attempt=attempt,
             table=table,
             input=_input(turn, step, attempt),
-            prompt=turn.plan.config.prompts.get(step.id) or turn.plan.config.prompt,
+            prompt=_prompt(turn, step),
             timeout=min(step.timeout or DEFAULT_SECONDS, turn.left("wall") or DEFAULT_SECONDS),
             log=log,
         ),
@@ -68,7 +68,7 @@ def begin(turn: Turn, index: EvidenceIndex, canceled: Callable[[], bool]) -> Non
     changed = _changed(step, before, turn.site.proof())
     evidence = _evidence(turn, step, attempt, result, changed) | ({"cacheKey": key} if key else {})
     turn.journal.write("EVIDENCE_RECORDED", evidence)
-    if key and evidence["status"] == "passed":
+    if key and evidence["status"] == "passed" and evidence["subject"] == head and not turn.site.tree.dirty():
         index.keep(key, evidence | {"run": state.run, "evidenceRef": os.path.relpath(log, index.root)})
 
 
@@ -190,12 +190,16 @@ def _spent(result: StepResult, usage: Usage | None) -> Record:
 
 
 def _key(turn: Turn, step: Step, table: Mapping[str, Any]) -> str | None:
-    """Return the key of a verification that may be used again: on a tree that is exactly a commit."""
+    """Return the key of a verification that may be used again: on a tree that is exactly a commit, and was left so."""
     if not (turn.plan.config.reuse and step.reusable) or turn.site.tree.dirty():
         return None
     files = turn.site.digests([*LOCK_FILES, *turn.plan.config.toolchain])
-    prompt = turn.plan.config.prompts.get(step.id, "")
-    return reuse_key(turn.site.tree.tree("HEAD"), step.table, dict(table), digest_text(prompt), files)
+    told = {**table, "env": turn.plan.config.env, "step": step.id}
+    return reuse_key(turn.site.tree.tree("HEAD"), step.table, told, digest_text(_prompt(turn, step)), files)
+
+
+def _prompt(turn: Turn, step: Step) -> str:
+    return turn.plan.config.prompts.get(step.id) or turn.plan.config.prompt
 
 
 def _reused(turn: Turn, step: Step, attempt: int, record: Mapping[str, Any]) -> Record:
