@@ -18,6 +18,7 @@ from evalwright.errors import RunBusy, RunCorrupt
 from evalwright.ledger import first_damage
 from evalwright_plugins.workflow.approvals.orders import Answer, Inbox, Order
 from evalwright_plugins.workflow.record import Status
+from evalwright_plugins.workflow.workspace import hold
 
 GOOD = f"printf 'fixed\\ndocumented\\n' >> made.txt && {COMMIT}"
 
@@ -66,6 +67,37 @@ def test_stop_reaches_a_driver_in_the_middle_of_a_step(toy: Toy) -> None:
     assert answer["data"]["reason"] == "stopped by ada: wrong task"
     assert first_damage(toy.run().files.ledger) is None
     assert toy.git("worktree", "list").count("\n") == 0
+
+
+@pytest.mark.parametrize(("wanted", "code"), [("stop", 20), ("interrupt", 130)])
+def test_pause_before_another_try_holds_nobody_up(toy: Toy, wanted: str, code: int) -> None:
+    mark = toy.path.parent / "begun"
+    workers = {"builder": {"shell": True, "command": f"touch {mark}; exit 75"}}
+    retry = {"infrastructure": 1, "backoff_seconds": 1000}
+    driver = work(toy, "start", "--config", str(toy.config(workers=workers, retry=retry)))
+    appears(mark)
+    while "STEP_FINISHED" not in toy.types():
+        pass
+    if wanted == "stop":
+        assert ended(work(toy, "stop", "W-1"))[0] == code
+    else:
+        driver.send_signal(signal.SIGINT)
+
+    assert ended(driver)[0] == code
+
+
+def test_decision_is_carried_out_when_the_driver_ends_without_having_seen_it(toy: Toy) -> None:
+    toy.start(worker_builder=GOOD)
+    files = toy.run().files
+    with hold(files.driver):
+        process = work(toy, "approve", "--repo", str(toy.path))
+        while next(Inbox(files.inbox).waiting(), None) is None:
+            pass
+
+    code, answer = ended(process)
+
+    assert (code, answer["data"]["status"]) == (0, "SUCCEEDED")
+    assert [f"--repo {toy.path}" in one["command"] for one in answer["commands"]] == [True]
 
 
 def test_interrupt_leaves_a_run_that_goes_on(toy: Toy) -> None:

@@ -75,12 +75,13 @@ def exit_code(state: State) -> int:
     return INFRASTRUCTURE if state.request and state.request.kind == "infra" else WAITS
 
 
-def answer_of(run: Run, state: State) -> VerbAnswer:
-    """Return what a run that was driven has come to."""
+def answer_of(run: Run, state: State, options: Any) -> VerbAnswer:
+    """Return what a run that was driven has come to. ``options`` are those of the call."""
     steps = commands_of(run.id, state.request.kind) if state.request else {}
     if state.status.terminal:
         steps = {f"evalwright work events {run.id}": "read what happened"}
-    return VerbAnswer(data=run_data(run, state), text=run_text(run, state), exit_code=exit_code(state), next_steps=steps)
+    text = run_text(run, state, options)
+    return VerbAnswer(data=run_data(run, state), text=text, exit_code=exit_code(state), next_steps=here(steps, options))
 
 
 def run_data(run: Run, state: State) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import json
 import os
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -222,7 +221,7 @@ class Runs:
             answered = Unattended(gate_of(turn, executor(supervisor)), fixed=isinstance(wanted, str), waits=True)
             gate = prompt if wanted == "ask" else answered
             index = EvidenceIndex(self.repository.state / "evidence")
-            drive = Drive(turn=turn, index=index, gate=gate, canceled=canceled, notify=tell, pause=time.sleep)
+            drive = Drive(turn=turn, index=index, gate=gate, canceled=canceled, notify=tell)
             try:
                 state = drive.run()
             finally:
