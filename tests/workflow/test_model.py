@@ -193,7 +193,7 @@ def test_what_no_process_or_repository_could_take_is_refused_at_once(tmp_path: P
 
 
 def test_names_of_steps_in_the_configuration_are_checked() -> None:
-    document = {
+    document: dict[str, Any] = {
         "work": "W",
         "workflow": preset("software-delivery"),
         "workers": {"bulder": {}},

@@ -8,15 +8,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.conftest import Project
 from tests.workflow.toys import BUILD, COMMIT, Toy, says
 
-from evalwright.errors import RunBusy, RunCorrupt
+from evalwright.errors import RunBusy, RunConflict, RunCorrupt
 from evalwright.ledger import first_damage
 from evalwright_plugins.workflow.approvals.orders import Answer, Inbox, Order
+from evalwright_plugins.workflow.commands.common import who
 from evalwright_plugins.workflow.record import Status
 from evalwright_plugins.workflow.workspace import hold
 
@@ -224,8 +226,28 @@ def test_ended_run_keeps_a_worktree_with_changes_that_are_not_committed(toy: Toy
     assert not toy.worktree.exists()
 
 
+def test_branches_in_the_way_of_runs_are_named_before_anything_is_written(toy: Toy) -> None:
+    toy.git("branch", "run")
+    with pytest.raises(RunConflict, match="the branch run leaves no room"):
+        toy.start()
+    assert list(toy.runs) == []
+
+    toy.git("branch", "--delete", "run")
+    toy.git("branch", "run/W-1/mine")
+
+    assert toy.start(worker_builder=GOOD).run == "W-2"
+
+
 def test_worker_that_cannot_be_made_is_infrastructure(toy: Toy) -> None:
     state = toy.start(workers={"builder": {"use": "no-such-runner"}})
 
     assert state.request is not None
     assert (state.request.kind, "no-such-runner" in state.request.reasons[0]) == ("infra", True)
+
+
+def test_user_without_a_name_is_named_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000_001)
+
+    assert who(SimpleNamespace(by=None)) == "4000000001"

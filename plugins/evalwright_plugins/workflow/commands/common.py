@@ -60,10 +60,18 @@ def opened(
 
 def who(options: Any) -> str:
     """Return who acts. Raises ``UsageError`` for an empty name."""
-    name = options.by if options.by is not None else getpass.getuser()
+    name = options.by if options.by is not None else _user()
     if not name.strip():
         raise UsageError("--by is empty", hint="name who decides")
     return str(name)
+
+
+def _user() -> str:
+    """Return the name of the process's user, or the number of one who has none, as in a container."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def exit_code(state: State) -> int:

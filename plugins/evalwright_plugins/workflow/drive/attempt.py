@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from evalwright.canonical import digest_bytes, digest_text
@@ -150,7 +152,7 @@ def _evidence(turn: Turn, step: Step, attempt: int, result: StepResult, changed:
         "evidenceRef": turn.files.reference(log),
         "kind": "command",
         "subject": turn.site.tree.head(),
-        "digest": digest_bytes(log.read_bytes() if log.is_file() else b""),
+        "digest": _digest(log),
         "status": "passed" if ended["status"] == "succeeded" else "failed",
         "grade": step.grade,
         "step": step.id,
@@ -158,6 +160,14 @@ def _evidence(turn: Turn, step: Step, attempt: int, result: StepResult, changed:
         "command": result.command,
         "result": ended,
     }
+
+
+def _digest(log: Path) -> str:
+    """Return the digest of a log, which may be larger than memory."""
+    if not log.is_file():
+        return digest_bytes(b"")
+    with log.open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def _infrastructure(result: StepResult) -> str | None:

@@ -121,9 +121,10 @@ class Runs:
         """Make a run and drive it. Waiting runs of the same work are superseded.
 
         Raises ``RunBusy`` naming whoever drives this work, or drives in this repository alone; ``RunConflict`` for an id that
-        is taken.
+        is taken, and for a branch in the way of all runs.
         """
         with self._alone(plan):
+            self.repository.check_branches()
             base, waiting = self.repository.resolve(plan.config.base), self._waiting(plan.config.work)
             run = self._made(plan, run_id)
             self._create(run, plan, base, waiting)
