@@ -13,7 +13,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from evalwright.canonical import digest_bytes
-from evalwright_plugins.workflow.evidence import EvidenceIndex, failure_fingerprint, normalised, reuse_key, same_failure
+from evalwright_plugins.workflow.evidence import (
+    EvidenceIndex,
+    both_ends,
+    failure_fingerprint,
+    normalised,
+    reuse_key,
+    same_failure,
+)
 
 STEADY = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 KEY = "sha256:" + "0a" * 32
@@ -131,6 +138,19 @@ def test_fingerprint_is_the_data_of_its_event() -> None:
         "errorDigest": digest_bytes(b"FAIL in <duration>"),
         "diffDigest": "sha256:d",
     }
+
+
+def test_long_log_is_looked_at_from_both_ends(tmp_path: Path) -> None:
+    def fingerprint(text: str) -> object:
+        (tmp_path / "log").write_text(text)
+        return failure_fingerprint("verify", "make", 1, both_ends(tmp_path / "log"), "sha256:d")["errorDigest"]
+
+    def lines(seconds: float, last: str) -> str:
+        return "begun\n" + f"test passed in {seconds}s\n" * 100_000 + last
+
+    assert both_ends(tmp_path / "none") == ""
+    assert fingerprint(lines(0.1, "FAIL one")) == fingerprint(lines(10.25, "FAIL one")) != fingerprint(lines(0.1, "FAIL two"))
+    assert fingerprint("a" * 200_000 + "b") != fingerprint("a" * 200_000 + "c")
 
 
 def test_same_failure_is_recognised_in_another_change() -> None:

@@ -108,6 +108,13 @@ def test_every_problem_is_told_at_once_with_the_nearest_name(tmp_path: Path) -> 
         ({"transitions": [{"from": "check", "on": "succeeded", "to": "build"}]}, "no way leads from step build to a terminal"),
         ({"budgets": {"max_attempts": {"chek": 1}}}, "did you mean check?"),
         ({"steps": [{"id": "build", "needs": ["build"]}, {"id": "check"}]}, "there is no build"),
+        (
+            {
+                "steps": [{"id": "build"}, {"id": "check", "reusable": True}],
+                "transitions": [{"from": "check", "on": "findings-blocking", "to": "build"}],
+            },
+            "no review holds for another run",
+        ),
     ],
 )
 def test_workflow_is_checked_as_a_graph(change: Mapping[str, Any], words: str) -> None:
@@ -134,6 +141,9 @@ def test_workflow_is_checked_as_a_graph(change: Mapping[str, Any], words: str) -
         ("a.json", '{"a": 1, "a": 2}', "'a' is there twice"),
         ("a.json", '{"a": NaN}', "a is no JSON value"),
         ("a.json", "[" * 100_000, "nested too deeply"),
+        ("a.json", r'{"a": ["b", "\ud800"]}', "a.1 is no JSON value"),
+        ("a.json", r'{"\ud800": 1}', r"'\ud800' is no JSON value"),
+        ("a.yaml", r'a: "\ud800"', "a is no JSON value"),
     ],
 )
 def test_document_that_hides_something_is_refused(tmp_path: Path, name: str, text: str, words: str) -> None:
@@ -158,6 +168,28 @@ def test_missing_file_and_unknown_workflow_are_named(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"work": "W", "workflow": "software-delivry"}')
     (problem,) = refused(tmp_path / "run.json")
     assert problem["hint"].startswith("it is one of readback, software-delivery")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("env", {"A=B": "x"}),
+        ("env", {"": "x"}),
+        ("env", {"A": "x\0y"}),
+        ("env_allowlist", ["A=B"]),
+        ("base", "a\0b"),
+        ("scope", ["a\0b"]),
+        ("artifacts", {"plan": "../plan.md"}),
+        ("artifacts", {"plan": "/etc/passwd"}),
+        ("artifacts", {"plan": "a\0b"}),
+        ("toolchain", ["/etc/passwd"]),
+        ("toolchain", [""]),
+    ],
+)
+def test_what_no_process_or_repository_could_take_is_refused_at_once(tmp_path: Path, key: str, value: Any) -> None:
+    written(tmp_path, run_json=json.dumps({"work": "W", "workflow": "readback", key: value}))
+
+    assert [problem["key"].split(".")[0] for problem in refused(tmp_path / "run.json")] == [key]
 
 
 def test_names_of_steps_in_the_configuration_are_checked() -> None:

@@ -8,16 +8,19 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.conftest import Project
 from tests.workflow.toys import BUILD, COMMIT, Toy, says
 
-from evalwright.errors import RunBusy, RunCorrupt
+from evalwright.errors import RunBusy, RunConflict, RunCorrupt
 from evalwright.ledger import first_damage
 from evalwright_plugins.workflow.approvals.orders import Answer, Inbox, Order
+from evalwright_plugins.workflow.commands.common import who
 from evalwright_plugins.workflow.record import Status
+from evalwright_plugins.workflow.workspace import hold
 
 GOOD = f"printf 'fixed\\ndocumented\\n' >> made.txt && {COMMIT}"
 
@@ -66,6 +69,37 @@ def test_stop_reaches_a_driver_in_the_middle_of_a_step(toy: Toy) -> None:
     assert answer["data"]["reason"] == "stopped by ada: wrong task"
     assert first_damage(toy.run().files.ledger) is None
     assert toy.git("worktree", "list").count("\n") == 0
+
+
+@pytest.mark.parametrize(("wanted", "code"), [("stop", 20), ("interrupt", 130)])
+def test_pause_before_another_try_holds_nobody_up(toy: Toy, wanted: str, code: int) -> None:
+    mark = toy.path.parent / "begun"
+    workers = {"builder": {"shell": True, "command": f"touch {mark}; exit 75"}}
+    retry = {"infrastructure": 1, "backoff_seconds": 1000}
+    driver = work(toy, "start", "--config", str(toy.config(workers=workers, retry=retry)))
+    appears(mark)
+    while "STEP_FINISHED" not in toy.types():
+        pass
+    if wanted == "stop":
+        assert ended(work(toy, "stop", "W-1"))[0] == code
+    else:
+        driver.send_signal(signal.SIGINT)
+
+    assert ended(driver)[0] == code
+
+
+def test_decision_is_carried_out_when_the_driver_ends_without_having_seen_it(toy: Toy) -> None:
+    toy.start(worker_builder=GOOD)
+    files = toy.run().files
+    with hold(files.driver):
+        process = work(toy, "approve", "--repo", str(toy.path))
+        while next(Inbox(files.inbox).waiting(), None) is None:
+            pass
+
+    code, answer = ended(process)
+
+    assert (code, answer["data"]["status"]) == (0, "SUCCEEDED")
+    assert [f"--repo {toy.path}" in one["command"] for one in answer["commands"]] == [True]
 
 
 def test_interrupt_leaves_a_run_that_goes_on(toy: Toy) -> None:
@@ -192,8 +226,28 @@ def test_ended_run_keeps_a_worktree_with_changes_that_are_not_committed(toy: Toy
     assert not toy.worktree.exists()
 
 
+def test_branches_in_the_way_of_runs_are_named_before_anything_is_written(toy: Toy) -> None:
+    toy.git("branch", "run")
+    with pytest.raises(RunConflict, match="the branch run leaves no room"):
+        toy.start()
+    assert list(toy.runs) == []
+
+    toy.git("branch", "--delete", "run")
+    toy.git("branch", "run/W-1/mine")
+
+    assert toy.start(worker_builder=GOOD).run == "W-2"
+
+
 def test_worker_that_cannot_be_made_is_infrastructure(toy: Toy) -> None:
     state = toy.start(workers={"builder": {"use": "no-such-runner"}})
 
     assert state.request is not None
     assert (state.request.kind, "no-such-runner" in state.request.reasons[0]) == ("infra", True)
+
+
+def test_user_without_a_name_is_named_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000_001)
+
+    assert who(SimpleNamespace(by=None)) == "4000000001"

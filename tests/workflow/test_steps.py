@@ -379,6 +379,20 @@ def test_verification_is_used_again_only_while_its_log_is_there(toy: Toy) -> Non
     assert mark.read_text().count("x") == 2
 
 
+@pytest.mark.parametrize("change", [{"prompt": "another"}, {"env": {"DEPTH": "full"}}, {}])
+def test_verification_does_not_hold_for_another_question_or_a_tree_that_it_has_changed(
+    toy: Toy, change: Mapping[str, Any]
+) -> None:
+    mark = toy.path.parent / "count"
+    lines: dict[str, Any] = {"worker_verifier": f"echo x >> {mark}", "worker_builder": "true", "worker_reviewer": "true"}
+    if not change:
+        lines["worker_verifier"] += f"; echo more >> made.txt; {COMMIT}"
+    toy.start(**lines)
+    toy.start(**lines | dict(change))
+
+    assert mark.read_text().count("x") == 2
+
+
 def test_review_is_told_what_was_reviewed_and_what_people_said(toy: Toy) -> None:
     keep = toy.path.parent / "seen"
     toy.start(

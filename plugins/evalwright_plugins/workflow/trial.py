@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -38,7 +37,6 @@ __all__ = ["ENDED", "Evaluation"]
 FAILED = 20
 ENDED = "workflow"
 """The type of the event that tells the metrics of a run."""
-TICK_SECONDS = 0.05
 
 
 class Evaluation:
@@ -89,7 +87,6 @@ class Evaluation:
             gate=gate,
             canceled=self._over,
             notify=lambda _event, _kind: None,
-            pause=self._pause,
         )
         try:
             drive.run()
@@ -102,14 +99,6 @@ class Evaluation:
 
     def _over(self) -> bool:
         return self._context.canceled() or self._context.deadline.expired
-
-    def _pause(self, seconds: float) -> None:
-        """Wait, but not longer than the trial may last."""
-        pause = threading.Event()
-        left = seconds
-        while left > 0 and not self._over():
-            pause.wait(min(left, TICK_SECONDS))
-            left -= TICK_SECONDS
 
     def _ask(self, checkout: Checkout, command: Command) -> Completed:
         """Run the gate's program in the trial's sandbox, beside the workspace: no file there is taken for its own."""

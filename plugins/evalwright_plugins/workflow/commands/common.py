@@ -60,10 +60,18 @@ def opened(
 
 def who(options: Any) -> str:
     """Return who acts. Raises ``UsageError`` for an empty name."""
-    name = options.by if options.by is not None else getpass.getuser()
+    name = options.by if options.by is not None else _user()
     if not name.strip():
         raise UsageError("--by is empty", hint="name who decides")
     return str(name)
+
+
+def _user() -> str:
+    """Return the name of the process's user, or the number of one who has none, as in a container."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def exit_code(state: State) -> int:
@@ -75,12 +83,13 @@ def exit_code(state: State) -> int:
     return INFRASTRUCTURE if state.request and state.request.kind == "infra" else WAITS
 
 
-def answer_of(run: Run, state: State) -> VerbAnswer:
-    """Return what a run that was driven has come to."""
+def answer_of(run: Run, state: State, options: Any) -> VerbAnswer:
+    """Return what a run that was driven has come to. ``options`` are those of the call."""
     steps = commands_of(run.id, state.request.kind) if state.request else {}
     if state.status.terminal:
         steps = {f"evalwright work events {run.id}": "read what happened"}
-    return VerbAnswer(data=run_data(run, state), text=run_text(run, state), exit_code=exit_code(state), next_steps=steps)
+    text = run_text(run, state, options)
+    return VerbAnswer(data=run_data(run, state), text=text, exit_code=exit_code(state), next_steps=here(steps, options))
 
 
 def run_data(run: Run, state: State) -> dict[str, Any]:

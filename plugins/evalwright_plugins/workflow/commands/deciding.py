@@ -13,6 +13,7 @@ from evalwright_plugins.workflow.commands.common import answer_of, opened, who
 from evalwright_plugins.workflow.commands.driving import resume
 from evalwright_plugins.workflow.drive import desk
 from evalwright_plugins.workflow.drive.runs import Run, Runs
+from evalwright_plugins.workflow.workspace import owner_of
 
 __all__ = ["adopt", "approve", "reject", "stop"]
 
@@ -55,33 +56,42 @@ def _decide(options: Any, warn: Warn, action: Any) -> VerbAnswer:
             raise RunConflict(f"{run.id}: {answer.message}", hint=f"look at it: evalwright work status {run.id}")
         state = run.state()
         if driven or state.status.terminal or options.no_wait:
-            return answer_of(run, state)
+            return answer_of(run, state, options)
     options.target = run.id
     return resume(options, warn)
 
 
 def _ordered(runs: Runs, run: Run, order: Order) -> tuple[Answer, bool]:
-    """Have an order carried out by whoever drives the run, or here where nobody does; tell which."""
-    try:
-        with runs.at_rest(run) as turn:
-            answer = desk.answer(turn, order)
-            if turn.state.decision and not turn.state.decision.approved:
-                desk.take_up(turn)
-            runs.leave(run, turn.state)
-        return answer, False
-    except RunBusy:
-        return _sent(run, order), True
+    """Have an order carried out by whoever drives the run, or here where nobody does (any more); tell which."""
+    give_up = time.monotonic() + DRIVER_SECONDS
+    while True:
+        try:
+            with runs.at_rest(run) as turn:
+                answer = desk.answer(turn, order)
+                if turn.state.decision and not turn.state.decision.approved:
+                    desk.take_up(turn)
+                runs.leave(run, turn.state)
+            return answer, False
+        except RunBusy:
+            sent = _sent(run, order, give_up)
+        if sent:
+            return sent, True
+        if time.monotonic() >= give_up:
+            raise RunBusy(f"{run.id} is driven by somebody who did not answer", hint="try again when its step has ended")
 
 
-def _sent(run: Run, order: Order) -> Answer:
+def _sent(run: Run, order: Order, give_up: float) -> Answer | None:
+    """Leave an order to the driver and return its answer; ``None``, the order taken back, when it has gone or says nothing."""
     inbox = Inbox(run.files.inbox)
     name = inbox.put(order)
-    give_up = time.monotonic() + DRIVER_SECONDS
-    while time.monotonic() < give_up:
-        answer = inbox.answer(name)
-        if answer:
-            return answer
-        time.sleep(TICK_SECONDS)
-    if inbox.withdraw(name):
-        raise RunBusy(f"{run.id} is driven by somebody who did not answer", hint="try again when its step has ended")
-    return inbox.answer(name) or Answer(ok=True, message="it was taken up")
+    try:
+        while True:
+            answer = inbox.answer(name)
+            if answer:
+                return answer
+            time.sleep(TICK_SECONDS)
+            if time.monotonic() >= give_up or owner_of(run.files.driver) is None:
+                break
+    finally:
+        withdrawn = inbox.withdraw(name)
+    return None if withdrawn else inbox.answer(name) or Answer(ok=True, message="it was taken up")

@@ -54,7 +54,7 @@ def start(options: Any, warn: Warn) -> VerbAnswer:
     with opened(options, warn, narrate) as runs:
         stop = _listening()
         run, state = runs.start(plan, options.run_id or options.target, prompt_of(options, stop), lambda: stop.requested)
-        return answer_of(run, state)
+        return answer_of(run, state, options)
 
 
 def resume(options: Any, warn: Warn) -> VerbAnswer:
@@ -62,7 +62,7 @@ def resume(options: Any, warn: Warn) -> VerbAnswer:
     with opened(options, warn, narrate) as runs:
         run = runs.find(options.target)
         stop = _listening()
-        return answer_of(run, runs.resume(run, prompt_of(options, stop), lambda: stop.requested))
+        return answer_of(run, runs.resume(run, prompt_of(options, stop), lambda: stop.requested), options)
 
 
 def narrate(event: Event) -> None:
@@ -78,7 +78,7 @@ def prompt_of(options: Any, stop: Stop) -> Gate:
 
     def ask(turn: Turn, request: Request, refused: str) -> Order | None:
         sys.stdout.write(f"refused: {refused}\n" if refused else "")
-        sys.stdout.write("\n".join(request_text(turn.state.run, request)) + "\n")
+        sys.stdout.write("\n".join(request_text(turn.state.run, request, options)) + "\n")
         sys.stdout.write("approve, reject, stop, or leave it waiting [a/r/s/Enter]: ")
         sys.stdout.flush()
         inbox = Inbox(turn.files.inbox)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evalwright.canonical import is_array
-from evalwright.errors import EvalwrightError, UsageError
+from evalwright.errors import EvalwrightError, RunConflict, UsageError
 from evalwright.interfaces import Plugin, VerbAnswer
 from evalwright.registry import PluginHost, Registry, configuration_problems
 from evalwright_plugins.workflow.commands.common import here, line_of, opened
@@ -120,7 +120,11 @@ def _missing_programs(repository: Repository, plan: Plan, base: str) -> Iterator
 
 
 def _run_problems(runs: Runs, plan: Plan) -> Iterator[Record]:
-    """Name a run of the same work that must be ended or resumed first."""
+    """Name a branch in the way of all runs, and a run of the same work that must be ended or resumed first."""
+    try:
+        runs.repository.check_branches()
+    except RunConflict as error:
+        yield _problem("work", error.message, error.hint)
     for run, state in runs.of_work(plan.config.work):
         if state.status is Status.RUNNING:
             driven = owner_of(run.files.driver) is not None

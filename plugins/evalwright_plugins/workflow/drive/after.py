@@ -8,7 +8,7 @@ from evalwright_plugins.workflow.drive.ask import Ask, End, Stop
 from evalwright_plugins.workflow.drive.attempt import review
 from evalwright_plugins.workflow.drive.facts import RunFacts
 from evalwright_plugins.workflow.drive.turn import Check, Turn
-from evalwright_plugins.workflow.evidence import failure_fingerprint
+from evalwright_plugins.workflow.evidence import both_ends, failure_fingerprint
 from evalwright_plugins.workflow.findings import Finding
 from evalwright_plugins.workflow.model.workflow import Outcome
 from evalwright_plugins.workflow.workspace import CandidateUnfit
@@ -141,8 +141,7 @@ def repeated(turn: Turn) -> Ask | None:
     if outcome_of(turn) != "failed":
         return None
     if "FAILURE_FINGERPRINT" not in outcome.events:
-        log = turn.files.log(outcome.step, outcome.attempt)
-        text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+        text = both_ends(turn.files.log(outcome.step, outcome.attempt))
         assert outcome.evidence
         digest = turn.site.tree.diff_digest(turn.state.created["base"])
         code = _finished(turn)["exitCode"]

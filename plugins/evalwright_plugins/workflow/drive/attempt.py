@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from evalwright.canonical import digest_bytes, digest_text
@@ -49,7 +51,7 @@ def begin(turn: Turn, index: EvidenceIndex, canceled: Callable[[], bool]) -> Non
     if record:
         turn.journal.write("EVIDENCE_RECORDED", _reused(turn, step, attempt, record) | {"cacheKey": key})
         return
-    before = turn.site.proof()
+    before, head = turn.site.proof(), turn.site.tree.head()
     log = turn.files.log(step.id, attempt)
     result = turn.site.run(
         StepCall(
@@ -57,7 +59,7 @@ def begin(turn: Turn, index: EvidenceIndex, canceled: Callable[[], bool]) -> Non
             attempt=attempt,
             table=table,
             input=_input(turn, step, attempt),
-            prompt=turn.plan.config.prompts.get(step.id) or turn.plan.config.prompt,
+            prompt=_prompt(turn, step),
             timeout=min(step.timeout or DEFAULT_SECONDS, turn.left("wall") or DEFAULT_SECONDS),
             log=log,
         ),
@@ -68,7 +70,7 @@ def begin(turn: Turn, index: EvidenceIndex, canceled: Callable[[], bool]) -> Non
     changed = _changed(step, before, turn.site.proof())
     evidence = _evidence(turn, step, attempt, result, changed) | ({"cacheKey": key} if key else {})
     turn.journal.write("EVIDENCE_RECORDED", evidence)
-    if key and evidence["status"] == "passed":
+    if key and evidence["status"] == "passed" and evidence["subject"] == head and not turn.site.tree.dirty():
         index.keep(key, evidence | {"run": state.run, "evidenceRef": os.path.relpath(log, index.root)})
 
 
@@ -150,7 +152,7 @@ def _evidence(turn: Turn, step: Step, attempt: int, result: StepResult, changed:
         "evidenceRef": turn.files.reference(log),
         "kind": "command",
         "subject": turn.site.tree.head(),
-        "digest": digest_bytes(log.read_bytes() if log.is_file() else b""),
+        "digest": _digest(log),
         "status": "passed" if ended["status"] == "succeeded" else "failed",
         "grade": step.grade,
         "step": step.id,
@@ -158,6 +160,14 @@ def _evidence(turn: Turn, step: Step, attempt: int, result: StepResult, changed:
         "command": result.command,
         "result": ended,
     }
+
+
+def _digest(log: Path) -> str:
+    """Return the digest of a log, which may be larger than memory."""
+    if not log.is_file():
+        return digest_bytes(b"")
+    with log.open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def _infrastructure(result: StepResult) -> str | None:
@@ -190,12 +200,16 @@ def _spent(result: StepResult, usage: Usage | None) -> Record:
 
 
 def _key(turn: Turn, step: Step, table: Mapping[str, Any]) -> str | None:
-    """Return the key of a verification that may be used again: on a tree that is exactly a commit."""
+    """Return the key of a verification that may be used again: on a tree that is exactly a commit, and was left so."""
     if not (turn.plan.config.reuse and step.reusable) or turn.site.tree.dirty():
         return None
     files = turn.site.digests([*LOCK_FILES, *turn.plan.config.toolchain])
-    prompt = turn.plan.config.prompts.get(step.id, "")
-    return reuse_key(turn.site.tree.tree("HEAD"), step.table, dict(table), digest_text(prompt), files)
+    told = {**table, "env": turn.plan.config.env, "step": step.id}
+    return reuse_key(turn.site.tree.tree("HEAD"), step.table, told, digest_text(_prompt(turn, step)), files)
+
+
+def _prompt(turn: Turn, step: Step) -> str:
+    return turn.plan.config.prompts.get(step.id) or turn.plan.config.prompt
 
 
 def _reused(turn: Turn, step: Step, attempt: int, record: Mapping[str, Any]) -> Record:

@@ -18,6 +18,7 @@ from evalwright_plugins.workflow.record import Request, State, Status
 
 __all__ = ["Drive", "Gate"]
 
+TICK_SECONDS = 0.05
 Gate = Callable[[Turn, Request, str], Order | None]
 """Answers a request, or nobody does. The text says why the answer before it was refused, where one was."""
 
@@ -25,7 +26,7 @@ Gate = Callable[[Turn, Request, str], Order | None]
 @dataclass(slots=True, kw_only=True)
 class Drive:
     """Drives one run. ``gate`` answers requests where something is there that can; ``canceled`` says that this process shall
-    end; ``notify`` hears of requests and ends; ``pause`` waits some seconds.
+    end; ``notify`` hears of requests and ends.
     """
 
     turn: Turn
@@ -33,7 +34,6 @@ class Drive:
     gate: Gate
     canceled: Callable[[], bool]
     notify: Callable[[str, str], None]
-    pause: Callable[[float], None]
 
     def run(self) -> State:
         """Go on until the run has ended or waits. Raises ``Interrupted`` when canceled; the run can then be resumed."""
@@ -103,8 +103,8 @@ class Drive:
             self._stop(stop)
         elif outcome.finished.get("infra"):
             retries = turn.state.infrastructure[outcome.step] - 1
-            self.pause(turn.plan.config.retry.backoff_seconds * 2**retries)
-            self._begin()
+            if self._waited(turn.plan.config.retry.backoff_seconds * 2**retries):
+                self._begin()
         elif stop := first(JUDGE, turn):
             self._stop(stop)
 
@@ -139,6 +139,16 @@ class Drive:
         if isinstance(stop, Ask):
             desk.ask(self.turn, stop)
             self.notify("waiting", stop.kind)
+
+    def _waited(self, seconds: float) -> bool:
+        """Wait before a step is tried again; ``False``, at once, when this process or the run shall end."""
+        until = time.monotonic() + seconds
+        while not self._cut():
+            left = until - time.monotonic()
+            if left <= 0:
+                return True
+            time.sleep(min(left, TICK_SECONDS))
+        return False
 
     def _cut(self) -> bool:
         return self.canceled() or Inbox(self.turn.files.inbox).stopped()

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import json
 import os
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -122,9 +121,10 @@ class Runs:
         """Make a run and drive it. Waiting runs of the same work are superseded.
 
         Raises ``RunBusy`` naming whoever drives this work, or drives in this repository alone; ``RunConflict`` for an id that
-        is taken.
+        is taken, and for a branch in the way of all runs.
         """
         with self._alone(plan):
+            self.repository.check_branches()
             base, waiting = self.repository.resolve(plan.config.base), self._waiting(plan.config.work)
             run = self._made(plan, run_id)
             self._create(run, plan, base, waiting)
@@ -222,7 +222,7 @@ class Runs:
             answered = Unattended(gate_of(turn, executor(supervisor)), fixed=isinstance(wanted, str), waits=True)
             gate = prompt if wanted == "ask" else answered
             index = EvidenceIndex(self.repository.state / "evidence")
-            drive = Drive(turn=turn, index=index, gate=gate, canceled=canceled, notify=tell, pause=time.sleep)
+            drive = Drive(turn=turn, index=index, gate=gate, canceled=canceled, notify=tell)
             try:
                 state = drive.run()
             finally:

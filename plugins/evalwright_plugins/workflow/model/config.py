@@ -11,6 +11,8 @@ from evalwright_plugins.workflow.model.workflow import Amount, Budgets, Name
 
 __all__ = ["Gate", "Notify", "Retry", "WorkConfig"]
 
+Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+Variable = Annotated[str, Field(pattern=r"^[^=\x00]+$")]
 Words = Annotated[list[str], Field(min_length=1)]
 
 
@@ -45,15 +47,15 @@ class WorkConfig(BaseModel, extra="forbid", frozen=True, strict=True):
 
     work: Annotated[str, Field(pattern=r"^[A-Za-z0-9](\.?[A-Za-z0-9_-])*$", max_length=80)]
     workflow: str | dict[str, Any]
-    base: Annotated[str, Field(min_length=1)] = "HEAD"
+    base: Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")] = "HEAD"
     prompt: str = ""
     prompts: dict[Name, str] = {}
     workers: dict[Name, dict[str, Any]] = {}
     sandbox: dict[str, Any] = {"use": "subprocess"}
-    env_allowlist: list[str] = ["PATH"]
-    env: dict[str, str] = {}
-    scope: list[str] = []
-    artifacts: dict[Name, str] = {}
+    env_allowlist: list[Variable] = ["PATH"]
+    env: dict[Variable, Text] = {}
+    scope: list[Text] = []
+    artifacts: dict[Name, Text] = {}
     policies: list[Policy] = []
     budgets: Budgets = Budgets()
     retry: Retry = Retry()
@@ -62,7 +64,7 @@ class WorkConfig(BaseModel, extra="forbid", frozen=True, strict=True):
     notify: Notify | None = None
     on_gate: Literal["ask", "approve", "reject", "fail"] | Gate = "ask"
     triage: Literal["ask", "auto"] = "ask"
-    toolchain: list[str] = []
+    toolchain: list[Text] = []
     reuse: bool = True
 
     @field_validator("scope")
@@ -73,3 +75,11 @@ class WorkConfig(BaseModel, extra="forbid", frozen=True, strict=True):
             if not prefix.strip("/") or prefix.startswith("/") or {"", ".", ".."} & set(parts):
                 raise ValueError(f"{prefix!r} is no path from the top of the repository")
         return scope
+
+    @field_validator("artifacts", "toolchain")
+    @classmethod
+    def _below(cls, files: dict[str, str] | list[str]) -> dict[str, str] | list[str]:
+        for name in files.values() if isinstance(files, dict) else files:
+            if not name or name.startswith("/") or ".." in name.split("/"):
+                raise ValueError(f"{name!r} is no path from the top of the repository")
+        return files

@@ -38,7 +38,8 @@ def read_document(path: Path) -> dict[str, Any]:
         raise SuiteError(f"{path} does not hold an object", hint="it holds keys and values", file=str(path))
     odd = _odd(value, "")
     if odd:
-        raise SuiteError(f"{path}: {odd} is no JSON value", hint="put it in quotes", file=str(path), key=odd)
+        hint = "put it in quotes, and write whole characters: half of a surrogate pair is none"
+        raise SuiteError(f"{path}: {odd} is no JSON value", hint=hint, file=str(path), key=odd)
     return value
 
 
@@ -98,13 +99,19 @@ def _odd(value: Any, place: str) -> str | None:
     """Return the place of the first value that JSON cannot hold."""
     if is_object(value):
         for key, item in cast("Mapping[Any, Any]", value).items():
-            if not isinstance(key, str):
+            if not (isinstance(key, str) and _whole(key)):
                 return f"{place}.{key!r}".strip(".")
             odd = _odd(item, f"{place}.{key}".strip("."))
             if odd:
                 return odd
     elif is_array(value):
         return next((odd for number, item in enumerate(value) if (odd := _odd(item, f"{place}.{number}"))), None)
-    elif not (value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and abs(value) < float("inf"))):
+    elif isinstance(value, str):
+        return None if _whole(value) else place
+    elif not (value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and abs(value) < float("inf"))):
         return place
     return None
+
+
+def _whole(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)

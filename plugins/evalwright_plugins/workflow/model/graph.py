@@ -22,6 +22,13 @@ def graph_problems(workflow: Workflow) -> list[dict[str, Any]]:
     ]
     found += _unknown_names(workflow, names, places)
     found += [
+        _problem(
+            f"{step.id} is a review, and no review holds for another run", f"steps.{number}.reusable", "leave reusable out"
+        )
+        for number, step in enumerate(workflow.steps)
+        if step.reusable and step.id in {way.source for way in workflow.transitions if way.on == "findings-blocking"}
+    ]
+    found += [
         _problem(f"{source} has two ways on {on}", "transitions", "keep one of them")
         for source, on in _twice((transition.source, transition.on) for transition in workflow.transitions)
     ]

@@ -90,8 +90,13 @@ class Repository:
         return Workspace(self.git, place) if place else None
 
     def has_branch(self, run: str) -> bool:
-        """Tell whether the branch of a run exists."""
-        return bool(self.git.find("rev-parse", "--verify", "--quiet", f"{BRANCHES}/{run}"))
+        """Tell whether the branch of a run exists, or another one below it, which leaves no room for it."""
+        return bool(self.git.find("for-each-ref", "--count=1", f"{BRANCHES}/{run}"))
+
+    def check_branches(self) -> None:
+        """Raise ``RunConflict`` where a branch ``run`` leaves no room for the branches of runs."""
+        if self.git.find("rev-parse", "--verify", "--quiet", BRANCHES):
+            raise RunConflict("the branch run leaves no room for branches run/RUN", hint="rename it: git branch -m run NAME")
 
     def worktrees(self) -> list[str]:
         """Return the ids of the runs that have a worktree, or what is left of one."""

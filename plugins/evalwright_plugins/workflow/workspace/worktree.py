@@ -130,7 +130,9 @@ class Workspace:
     def _linked(self) -> bool:
         """Tell whether the worktree's ``.git`` is what the binding wrote, so that others see the repository that we see."""
         place = self.place.root / ".git"
-        return not place.is_symlink() and place.is_file() and place.read_bytes() == self.place.link
+        link = self.place.link
+        same_size = not place.is_symlink() and place.is_file() and place.stat().st_size == len(link)
+        return same_size and place.read_bytes() == link
 
 
 def _prefix(prefix: str) -> PurePosixPath:
