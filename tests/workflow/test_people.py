@@ -22,6 +22,15 @@ from evalwright_plugins.workflow.commands.common import who
 from evalwright_plugins.workflow.record import Status
 from evalwright_plugins.workflow.workspace import hold
 
+RETRIED: Any = {
+    "workflow": {
+        "name": "w",
+        "steps": [{"id": "build", "worker": "builder"}],
+        "transitions": [{"from": "build", "on": "failed", "to": "build"}],
+        "terminal": ["end"],
+    },
+    "workers": {"builder": {"shell": True, "command": "date +%N; exit 1"}},
+}
 GOOD = f"printf 'fixed\\ndocumented\\n' >> made.txt && {COMMIT}"
 
 
@@ -126,6 +135,32 @@ def test_two_approvals_at_once_count_as_one(toy: Toy) -> None:
     assert codes[1] in (0, 4, 5)
     assert len(toy.data("DECISION_RECORDED")) == 1
     assert toy.run().state().status is Status.SUCCEEDED
+
+
+def test_pasted_command_answers_the_request_that_it_was_shown_for(toy: Toy) -> None:
+    state = toy.start(worker_builder=GOOD, stop_at=["review"])
+    assert state.request is not None
+    seen = str(state.request.seq)
+    toy.resume(answer=lambda turn, request, _: says("approve")(turn, request, "") if request.kind == "boundary" else None)
+
+    (code, later), (wrong, _) = (ended(work(toy, "approve", "--request", number)) for number in (seen, "x"))
+
+    assert (code, wrong) == (5, 1)
+    assert f"request {seen} is no longer open" in later["errors"][0]["message"]
+    state = toy.run().state()
+    assert (state.decisions, state.request is not None) == (1, True)
+
+
+def test_machine_grants_no_more_by_a_question_that_is_asked_again(toy: Toy) -> None:
+    toy.start(on_gate="approve", budgets={"max_attempts": {"build": 1}}, **RETRIED)
+    toy.git("commit", "--quiet", "--allow-empty", "--message=moved", cwd=toy.worktree)
+    assert ended(work(toy, "approve", "W-1"))[0] == 5
+
+    state = toy.resume()
+
+    assert state.request is not None
+    assert (state.request.kind, state.granted) == ("stale", {})
+    assert any("last attempt" in reason for reason in state.request.reasons)
 
 
 def test_order_to_a_request_that_is_closed_is_refused(toy: Toy) -> None:

@@ -63,11 +63,11 @@ def once(action: str) -> Any:
 @pytest.mark.parametrize("kind", shortened(WAYS, ["budget", "infra", "stale"]))
 def test_every_order_leads_on_from_a_request(toy: Toy, kind: str) -> None:
     before = waiting(toy, kind)
-    assert {command.split()[2] for command in commands_of("W-1", kind)} >= {"approve", "reject", "adopt", "stop"}
+    assert before.request is not None
+    assert {command.split()[2] for command in commands_of("W-1", before.request)} >= {"approve", "reject", "adopt", "stop"}
 
     approved = toy.resume(answer=once("approve"))
 
-    assert before.request is not None
     assert approved.status.terminal or (approved.request is not None and approved.request.seq > before.request.seq)
     assert (approved.step, approved.seq) != (before.step, before.seq)
     if not approved.status.terminal:

@@ -85,7 +85,7 @@ def exit_code(state: State) -> int:
 
 def answer_of(run: Run, state: State, options: Any) -> VerbAnswer:
     """Return what a run that was driven has come to. ``options`` are those of the call."""
-    steps = commands_of(run.id, state.request.kind) if state.request else {}
+    steps = commands_of(run.id, state.request) if state.request else {}
     if state.status.terminal:
         steps = {f"evalwright work events {run.id}": "read what happened"}
     text = run_text(run, state, options)
@@ -145,7 +145,7 @@ def request_text(run: str, request: Request, options: Any = None) -> list[str]:
     lines = [f"  waits ({request.kind}): {line_of(request.reasons[0] if request.reasons else request.transition)}"]
     lines += [f"    {line_of(reason)}" for reason in request.reasons[1:]]
     lines += [f"  a yes means: {line_of(request.effect)}"] if request.effect else []
-    commands = here(commands_of(run, request.kind), options)
+    commands = here(commands_of(run, request), options)
     width = max(map(len, commands))
     return lines + [f"  {command:<{width}}  {meaning}" for command, meaning in commands.items()]
 

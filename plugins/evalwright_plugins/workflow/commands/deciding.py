@@ -20,6 +20,7 @@ __all__ = ["adopt", "approve", "reject", "stop"]
 Warn = Callable[[str, str], None]
 DRIVER_SECONDS = 30.0
 TICK_SECONDS = 0.1
+MAX_DIGITS = 15
 
 
 def approve(options: Any, warn: Warn) -> VerbAnswer:
@@ -48,7 +49,7 @@ def _decide(options: Any, warn: Warn, action: Any) -> VerbAnswer:
     with opened(options) as runs:
         run = runs.find(options.target)
         state = run.state()
-        request = state.request.seq if state.request and action != "stop" else None
+        request = _meant(options) or (state.request.seq if state.request and action != "stop" else None)
         reason = options.reason or ""
         order = Order(action=action, by=who(options), request=request, commit=options.value, reason=reason)
         answer, driven = _ordered(runs, run, order)
@@ -59,6 +60,15 @@ def _decide(options: Any, warn: Warn, action: Any) -> VerbAnswer:
             return answer_of(run, state, options)
     options.target = run.id
     return resume(options, warn)
+
+
+def _meant(options: Any) -> int | None:
+    """Return the request that ``--request`` names. Raises ``UsageError`` for what is no number."""
+    if options.request is None:
+        return None
+    if not options.request.isascii() or not options.request.isdecimal() or len(options.request) > MAX_DIGITS:
+        raise UsageError(f"--request {options.request} is no number", hint="see: evalwright work inbox", key="request")
+    return int(options.request)
 
 
 def _ordered(runs: Runs, run: Run, order: Order) -> tuple[Answer, bool]:

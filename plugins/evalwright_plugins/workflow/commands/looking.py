@@ -57,7 +57,7 @@ def inbox(options: Any, warn: Warn) -> VerbAnswer:
     lines = [f"{len(asked)} open request{'s' * (len(asked) != 1)}" if asked else "no open requests: nothing waits for you"]
     for run, state in asked:
         assert state.request
-        commands = here(commands_of(run.id, state.request.kind), options)
+        commands = here(commands_of(run.id, state.request), options)
         age = age_of(state.asked_at)
         row = {"run": run.id, "work": state.work, **request_data(state.request), "age_seconds": age, "commands": commands}
         rows.append(row)
@@ -106,7 +106,7 @@ def _next(run: Run, state: State, data: Record, options: Any) -> dict[str, str]:
     if data["interrupted"]:
         return here({f"evalwright work resume {run.id}": "nobody drives it: drive it on"}, options)
     if state.request and not state.decision:
-        return here(commands_of(run.id, state.request.kind), options)
+        return here(commands_of(run.id, state.request), options)
     return here({f"evalwright work status {run.id} --watch": "look until it ends or waits"}, options)
 
 

@@ -33,14 +33,14 @@ ACTIONS: Mapping[str, str] = {
 }
 """The module that carries out each action, by a function of that name."""
 
-DECIDES = (1, ("by", "reason", "no_wait"))
+DECIDES = (1, ("by", "reason", "no_wait", "request"))
 TAKES: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "start": (1, ("config", "run_id", "by")),
     "resume": (1, ("by",)),
     "approve": DECIDES,
     "reject": DECIDES,
     "adopt": (2, DECIDES[1]),
-    "stop": DECIDES,
+    "stop": (1, ("by", "reason", "no_wait")),
     "findings": (3, ("by", "reason")),
     "status": (1, ("watch",)),
     "inbox": (0, ("work",)),
@@ -86,6 +86,7 @@ class WorkVerb(PluginVerb):
         VerbFlag(name="--run-id", help="start, import: the run's id, instead of the work's next one or its own", metavar="ID"),
         VerbFlag(name="--by", help="who decides, instead of the user of this process", metavar="NAME"),
         VerbFlag(name="--reason", help="approve, reject, stop, findings: why", metavar="TEXT"),
+        VerbFlag(name="--request", help="approve, reject, adopt: the request that it answers, and no later one", metavar="SEQ"),
         VerbFlag(name="--no-wait", kind="flag", help="approve, adopt: only record it, do not drive the run on"),
         VerbFlag(name="--watch", kind="flag", help="status: show it anew until the run ends or waits"),
         VerbFlag(name="--follow", kind="flag", help="events: show new ones until the run ends or waits"),

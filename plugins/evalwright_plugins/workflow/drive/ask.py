@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from evalwright_plugins.workflow.record import Request
+
 __all__ = ["Ask", "End", "Kind", "Moved", "Stop", "commands_of"]
 
 Kind = Literal["boundary", "final-decision", "finding-triage", "infra", "budget", "work-review-cap", "not-converging", "stale"]
@@ -52,13 +54,14 @@ class Moved:
 Stop = Ask | End | Moved
 
 
-def commands_of(run: str, kind: str) -> dict[str, str]:
-    """Return the commands that lead on from a request, with what each does."""
-    found = {f"evalwright work approve {run}": "yes: go on"}
-    if kind == "finding-triage":
+def commands_of(run: str, request: Request) -> dict[str, str]:
+    """Return the commands that lead on from a request, with what each does; a decision is of this request, and no later one."""
+    this = f"--request {request.seq}"
+    found = {f"evalwright work approve {run} {this}": "yes: go on"}
+    if request.kind == "finding-triage":
         found[f"evalwright work findings list {run}"] = "read the findings"
     return found | {
-        f"evalwright work reject {run}": "no: the run ends as failed",
-        f"evalwright work adopt {run} COMMIT": "a commit of yours takes the candidate's place",
+        f"evalwright work reject {run} {this}": "no: the run ends as failed",
+        f"evalwright work adopt {run} COMMIT {this}": "a commit of yours takes the candidate's place",
         f"evalwright work stop {run}": "the run ends as cancelled",
     }

@@ -113,7 +113,8 @@ def _again(turn: Turn, request: Request) -> None:
     """Ask the same about what is there now."""
     data = {"transition": request.transition, "subject": turn.subject(), "grants": dict(request.grants)}
     kind = request.kind if request.kind == "final-decision" else "stale"
-    turn.journal.write("HUMAN_REQUESTED", data | {"kind": kind, "reasons": [STALE], "effect": request.effect})
+    reasons = [STALE, *(reason for reason in request.reasons if reason != STALE)]
+    turn.journal.write("HUMAN_REQUESTED", data | {"kind": kind, "reasons": reasons, "effect": request.effect})
 
 
 def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -12,8 +12,10 @@ from evalwright_plugins.workflow.record import Request
 
 __all__ = ["Unattended"]
 
-MORE = ("budget", "work-review-cap", "not-converging")
-"""Kinds of requests for more of what is bounded: a machine that always says yes would never let a run end."""
+MORE = ("budget", "work-review-cap", "not-converging", "stale")
+"""Kinds of requests for more of what is bounded: a machine that always says yes would never let a run end. One that is asked
+again, about something that has moved, may stand for each of them.
+"""
 
 
 @dataclass(slots=True)
