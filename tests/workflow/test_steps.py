@@ -206,7 +206,7 @@ def test_budget_of_the_run_stops_it_and_can_be_extended(
 def test_wall_budget_cuts_a_step(toy: Toy) -> None:
     state = toy.start(budgets={"wall": 0.3}, worker_builder="sleep 60")
 
-    assert kind(state) == "infra"
+    assert (kind(state), state.step) == ("budget", "build")
     assert state.spent["wall"] < 30
 
 
@@ -462,3 +462,14 @@ def test_triage_of_a_spent_review_asks_once(toy: Toy) -> None:
     state = toy.resume(answer=once())
 
     assert (kind(state), state.granted_reviews, state.attempts["review"]) == ("final-decision", 1, 2)
+
+
+def test_thousands_of_findings_are_put_on_record_at_once(toy: Toy) -> None:
+    many = "import json; print(json.dumps({'findings': [{'severity': 'P3', 'summary': f'thing {n}'} for n in range(5000)]}))"
+    state = toy.start(**GOOD, worker_reviewer=f'python3 -c "{many}" > $EVALWRIGHT_OUTPUT_FILE')
+
+    assert (kind(state), len(state.findings)) == ("final-decision", 5000)
+    book = Book(toy.runs.repository.state / "works" / "W" / "findings.jsonl", "W")
+    assert len(book.findings) == 5000
+    book.raise_findings(book.findings, run="W-1", candidate=state.candidate)
+    assert Book(toy.runs.repository.state / "works" / "W" / "findings.jsonl", "W").findings == book.findings

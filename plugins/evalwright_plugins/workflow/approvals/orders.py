@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from evalwright.canonical import is_object
 
-__all__ = ["Answer", "Inbox", "Order"]
+__all__ = ["Action", "Answer", "Inbox", "Order"]
 
 Action = Literal["approve", "reject", "adopt", "stop"]
 ACTIONS = ("approve", "reject", "adopt", "stop")

@@ -12,7 +12,7 @@ from evalwright.errors import UsageError
 from evalwright.interfaces import VerbAnswer
 from evalwright.ledger import Event
 from evalwright.processes import Stop
-from evalwright_plugins.workflow.approvals.orders import Inbox, Order
+from evalwright_plugins.workflow.approvals.orders import Action, Inbox, Order
 from evalwright_plugins.workflow.commands.common import answer_of, interactive, opened, request_text, who
 from evalwright_plugins.workflow.commands.lines import event_line
 from evalwright_plugins.workflow.drive.drive import Gate
@@ -36,7 +36,7 @@ TOLD = frozenset(
         "WORKSPACE_BOUND",
     }
 )
-ANSWERS: Mapping[str, str] = {
+ANSWERS: Mapping[str, Action] = {
     "a": "approve",
     "approve": "approve",
     "r": "reject",
@@ -79,18 +79,16 @@ def prompt_of(options: Any, stop: Stop) -> Gate:
     def ask(turn: Turn, request: Request, refused: str) -> Order | None:
         sys.stdout.write(f"refused: {refused}\n" if refused else "")
         sys.stdout.write("\n".join(request_text(turn.state.run, request, options)) + "\n")
-        sys.stdout.write("approve, reject, stop, or leave it waiting [a/r/s/Enter]: ")
-        sys.stdout.flush()
-        inbox = Inbox(turn.files.inbox)
-        while not select.select([sys.stdin], [], [], TICK_SECONDS)[0]:
-            if stop.requested or next(inbox.waiting(), None):
-                return None
-        action = ANSWERS.get(sys.stdin.readline().strip().lower())
-        if action == "approve":
-            return Order(action="approve", by=who(options), request=request.seq)
-        if action == "reject":
-            return Order(action="reject", by=who(options), request=request.seq)
-        return Order(action="stop", by=who(options)) if action else None
+        inbox, word = Inbox(turn.files.inbox), "?"
+        while word and word not in ANSWERS:
+            sys.stdout.write("approve, reject, stop, or leave it waiting [a/r/s/Enter]: ")
+            sys.stdout.flush()
+            while not select.select([sys.stdin], [], [], TICK_SECONDS)[0]:
+                if stop.requested or next(inbox.waiting(), None):
+                    return None
+            word = sys.stdin.readline().strip().lower()
+        action = ANSWERS.get(word)
+        return Order(action=action, by=who(options), request=None if action == "stop" else request.seq) if action else None
 
     return ask
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from evalwright_plugins.workflow.drive.ask import Ask, End, Stop
 from evalwright_plugins.workflow.drive.attempt import review
+from evalwright_plugins.workflow.drive.before import budgets
 from evalwright_plugins.workflow.drive.facts import RunFacts
 from evalwright_plugins.workflow.drive.turn import Check, Turn
 from evalwright_plugins.workflow.evidence import both_ends, failure_fingerprint
@@ -43,12 +44,17 @@ def charge(turn: Turn) -> Ask | None:
 
 
 def infrastructure(turn: Turn) -> Ask | None:
-    """What the candidate is not to blame for is retried as configured, then a human is asked."""
+    """What the candidate is not to blame for is retried as configured, then a human is asked. A step that the run's own budget
+    of time has cut is a matter of the budget.
+    """
     finished, step = _finished(turn), turn.state.step
     if not finished.get("infra"):
         return None
     if turn.state.infrastructure[step] <= turn.plan.config.retry.infrastructure:
         return None
+    spent = budgets(turn) if finished["status"] == "timeout" else None
+    if spent:
+        return spent
     return Ask(
         kind="infra",
         transition=f"resume-{step}",
@@ -63,8 +69,8 @@ def findings(turn: Turn) -> Ask | None:
     assert outcome
     if turn.workflow.reviews(outcome.step) and _finished(turn)["status"] == "succeeded" and outcome.review is None:
         data = review(turn)
-        for record in data["findings"]:
-            turn.account.raise_finding(Finding.from_json(record), run=turn.state.run, candidate=data["subject"])
+        raised = [Finding.from_json(record) for record in data["findings"]]
+        turn.account.raise_findings(raised, run=turn.state.run, candidate=data["subject"])
         turn.journal.write("EVIDENCE_RECORDED", data)
     return None
 

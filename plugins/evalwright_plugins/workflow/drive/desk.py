@@ -112,7 +112,7 @@ def _record(turn: Turn, request: Request, order: Order, data: Mapping[str, Any])
 def _again(turn: Turn, request: Request) -> None:
     """Ask the same about what is there now."""
     data = {"transition": request.transition, "subject": turn.subject(), "grants": dict(request.grants)}
-    kind = request.kind if request.kind == "final-decision" else "stale"
+    kind = request.kind if request.kind in ("final-decision", "infra") else "stale"
     reasons = [STALE, *(reason for reason in request.reasons if reason != STALE)]
     turn.journal.write("HUMAN_REQUESTED", data | {"kind": kind, "reasons": reasons, "effect": request.effect})
 
