@@ -38,7 +38,7 @@ def assert_none(report: ExperimentReport, kills: list[Kill]) -> None:
     assert not report.violations, "\n".join([f"[{', '.join(map(str, kills))}]", *report.violations, str(report.place.root)])
 
 
-@pytest.mark.parametrize("runs", shortened(range(1, 5), [1]))
+@pytest.mark.parametrize("runs", shortened(range(1, 5), []))
 def test_experiment_that_is_killed_while_its_runs_are_made_and_while_they_run_is_finished_as_planned(
     chaos: Chaos, whole: ExperimentReport, runs: int
 ) -> None:

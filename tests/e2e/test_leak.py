@@ -72,7 +72,7 @@ def test_isolated_sandbox_is_clean(project: Project, require: Require, request: 
 
 
 def test_subprocess_is_listed_honestly(project: Project) -> None:
-    answer = leak(project, "--seconds", "40")
+    answer = leak(project, "--seconds", "25")
 
     result = answer.data["leak"]
     assert answer.exit_code == 6

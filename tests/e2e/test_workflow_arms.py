@@ -45,6 +45,7 @@ def test_a_review_step_is_better_and_costs_more_attempts(project: Project, suite
     assert {state_of(path).status for path in ledgers} == {Status.SUCCEEDED, Status.FAILED}
 
 
+@pytest.mark.acceptance
 def test_two_workflows_are_compared_over_a_few_programs(project: Project, suite: str) -> None:
     chosen = [word for name in ("gcd", "bucketsort") for word in ("--case", name)]
 

@@ -18,7 +18,7 @@ from evalwright_plugins.workflow.record import Journal, Status
 
 EVENTS = 65
 LINES = {"builder": BUILD, "verifier": VERIFY, "reviewer": REVIEW, "fixer": FIX}
-SHORT = (5, 18, 39, 64)
+SHORT = (18, 39)
 
 
 def counting(toy: Toy) -> dict[str, Any]:
@@ -88,12 +88,14 @@ def test_killed_driver_is_resumed_to_the_same_end(toy: Toy, events: int) -> None
     assert [lock.name for lock in locks if not is_free(lock)] == []
 
 
+@pytest.mark.acceptance
 def test_story_has_as_many_events_as_are_killed_after(toy: Toy) -> None:
     toy.start(answer=says("approve"))
 
     assert len(toy.events()) == EVENTS
 
 
+@pytest.mark.acceptance
 def test_driver_that_dies_in_a_step_leaves_no_process_and_a_clean_tree_runs_it_again(toy: Toy) -> None:
     mark = toy.path.parent / "begun"
     pid = os.fork()

@@ -125,6 +125,7 @@ def test_interrupt_leaves_a_run_that_goes_on(toy: Toy) -> None:
     assert (state.attempts["build"], state.interruptions, state.charged.get("build", 0)) == (2, 1, 0)
 
 
+@pytest.mark.acceptance
 def test_two_approvals_at_once_count_as_one(toy: Toy) -> None:
     toy.start(worker_builder=GOOD)
 

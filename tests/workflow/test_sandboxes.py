@@ -25,6 +25,7 @@ def toy() -> Iterator[Toy]:
         toy.supervisor.close()
 
 
+@pytest.mark.acceptance
 def test_story_under_bubblewrap_ends_as_it_does_without(toy: Toy, require: Callable[[str], None]) -> None:
     require("bwrap")
 

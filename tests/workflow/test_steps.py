@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.conftest import shortened
 from tests.workflow.toys import COMMIT, FIX, REVIEW, Toy, says, shell, waits
 
 from evalwright_plugins.workflow.approvals.orders import Order
@@ -72,7 +73,7 @@ def adopts(commit: str) -> Any:
     return answer
 
 
-@pytest.mark.parametrize("stop", ["verify", "review", "wait-merge"])
+@pytest.mark.parametrize("stop", shortened(["verify", "review", "wait-merge"], ["review"]))
 def test_adopted_commit_is_verified_before_anything_else(toy: Toy, stop: str) -> None:
     toy.start(stop_at=[stop] if stop != "wait-merge" else [], **GOOD)
     (toy.worktree / "made.txt").write_text("fixed documented by hand\n")
@@ -175,6 +176,7 @@ def once() -> Any:
     return answer
 
 
+@pytest.mark.acceptance
 def test_successes_are_free_but_not_without_end(toy: Toy) -> None:
     budgets = {"max_attempts": {"build": 2, "fix": 1, "verify": 50}}
     state = toy.start(budgets=budgets, worker_fixer=f"date +%N >> made.txt; {COMMIT}", worker_verifier="cat made.txt; exit 1")
@@ -379,7 +381,7 @@ def test_verification_is_used_again_only_while_its_log_is_there(toy: Toy) -> Non
     assert mark.read_text().count("x") == 2
 
 
-@pytest.mark.parametrize("change", [{"prompt": "another"}, {"env": {"DEPTH": "full"}}, {}])
+@pytest.mark.parametrize("change", shortened([{"prompt": "another"}, {"env": {"DEPTH": "full"}}, {}], [{"prompt": "another"}]))
 def test_verification_does_not_hold_for_another_question_or_a_tree_that_it_has_changed(
     toy: Toy, change: Mapping[str, Any]
 ) -> None:
@@ -455,6 +457,7 @@ def test_review_whose_blocking_findings_are_all_dismissed_has_passed(toy: Toy) -
     assert toy.data("TRANSITION")[-1]["cause"] == "findings-dismissed"
 
 
+@pytest.mark.acceptance
 def test_triage_of_a_spent_review_asks_once(toy: Toy) -> None:
     state = toy.start(budgets={"review_rounds_per_work": 1}, worker_builder=f"echo fixed >> made.txt && {COMMIT}")
     assert kind(state) == "finding-triage"

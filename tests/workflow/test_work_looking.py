@@ -95,6 +95,7 @@ def test_review_rounds_of_all_runs_of_a_work_are_used_up_together(shown: Toy) ->
     assert {"kind": "reviews", "used": 2, "limit": 3, "left": 1} in budgets
 
 
+@pytest.mark.acceptance
 def test_closed_pipe_ends_quietly(shown: Toy) -> None:
     for words in (["events", "done-1"], ["events", "done-1", "--follow"]):
         process = shown.start("work", *words)
@@ -268,6 +269,7 @@ def test_status_of_a_running_step_tells_who_drives_how_long_and_what_it_said(dri
     assert re.search(r"build attempt 1: .* so far, usually .*; last output .* ago", text)
 
 
+@pytest.mark.acceptance
 def test_run_whose_driver_died_says_how_to_go_on(driven: Driven) -> None:
     driven.driver.send_signal(signal.SIGKILL)
     driven.driver.wait(60)
