@@ -232,10 +232,11 @@ def test_status_ends_what_is_left_when_everything_that_watched_was_killed_too(pl
     agents = {pid for noted in plain.noted() for pid in descendants(noted)}
     watchers = [pid for pid in descendants(process.pid) if pid not in agents]
     assert len(watchers) > 1
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in watchers:
-            with contextlib.suppress(ProcessLookupError):  # one that was only just being started
-                os.kill(pid, number)
+    stops = [(pid, signal.SIGSTOP) for pid in watchers]
+    kills = [(pid, signal.SIGKILL) for pid in reversed(watchers)]  # a parent that dies first has its stopped children go on
+    for pid, number in stops + kills:
+        with contextlib.suppress(ProcessLookupError):  # one that was only just being started
+            os.kill(pid, number)
     process.communicate()
     assert len(identities(plain.noted())) == 2, "nothing was left to end"
 
