@@ -22,6 +22,7 @@ CONSOLE_BYTES = 1 << 16
 SHOWN_CHARACTERS = 600
 PANIC = "Kernel panic"
 GRACE_SECONDS = 0.2
+ENDING_SECONDS = 5.0
 WORD_SECONDS = 2.0
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -76,7 +77,7 @@ class Machine:
     @property
     def killed(self) -> bool:
         """Tell whether a signal ended it that :meth:`stop` did not send; waits a moment for a machine that is about to end."""
-        ended = self._ended.wait(GRACE_SECONDS)
+        ended = self._ended.wait(ENDING_SECONDS)
         return ended and not self._stopping and self._completed is not None and self._completed.signal is not None
 
     def monitor(self, deadline: Deadline) -> Monitor:
