@@ -17,6 +17,8 @@ from evalwright.model import TrialView
 from evalwright.testing import FakeSandbox, FakeSession
 from evalwright_plugins.workflow.record import Status, state_of
 
+pytestmark = pytest.mark.acceptance
+
 if TYPE_CHECKING:
     from tests.conftest import Answer, Project
 

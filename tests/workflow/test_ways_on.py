@@ -15,6 +15,8 @@ from evalwright_plugins.workflow.drive import desk
 from evalwright_plugins.workflow.drive.ask import Kind, commands_of
 from evalwright_plugins.workflow.record import State, Status
 
+pytestmark = pytest.mark.acceptance
+
 DONE = f"printf 'fixed\\ndocumented\\n' >> made.txt && {COMMIT}"
 FIXED = f"echo fixed >> made.txt && {COMMIT}"
 NOISE = f"date +%N >> made.txt && {COMMIT}"
