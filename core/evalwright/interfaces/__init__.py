@@ -14,6 +14,7 @@ from evalwright.interfaces.adapter import (
     RunView,
     Unsupported,
 )
+from evalwright.interfaces.forwarding import ForwardingSession
 from evalwright.interfaces.imported_runs import ImportedRun, ImportedScore, ImportedSummary, ImportedTrial
 from evalwright.interfaces.judge import Judge, JudgeReply, JudgeRequest
 from evalwright.interfaces.local import Killable, LocalSession
@@ -39,6 +40,7 @@ __all__ = [
     "Command",
     "Deadline",
     "Exporter",
+    "ForwardingSession",
     "GradeForm",
     "Host",
     "Imported",

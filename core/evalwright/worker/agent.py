@@ -11,7 +11,17 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from evalwright.errors import SandboxError, TrialError
-from evalwright.interfaces import Beat, Command, Deadline, Mount, OutputSink, Sandbox, SandboxRequest, Session
+from evalwright.interfaces import (
+    Beat,
+    Command,
+    Deadline,
+    ForwardingSession,
+    Mount,
+    OutputSink,
+    Sandbox,
+    SandboxRequest,
+    Session,
+)
 from evalwright.model import Completed, TrialSpec
 from evalwright.processes import ProcessJournal
 from evalwright.redaction import Redactor
@@ -29,7 +39,7 @@ MAX_EVENTS = 10_000
 AGENT_FILES = PurePosixPath("/agent")
 
 
-class WatchedSession(Session):
+class WatchedSession(ForwardingSession):
     """Passes everything on to a sandbox's session and keeps count: redacted capture, cancellation, leaked processes."""
 
     def __init__(
@@ -40,20 +50,12 @@ class WatchedSession(Session):
         started: Callable[[Sequence[int]], None] | None,
         meter: Meter | None = None,
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._sinks = sinks
         self._canceled = canceled
         self._started = started
         self._meter = meter or Meter()
         self._lock = threading.Lock()
-        self.workspace = inner.workspace
-        self.exchange = inner.exchange
-        self.home = inner.home
-        self.temporary = inner.temporary
-        self.isolation = inner.isolation
-        self.restored = inner.restored
-        self.in_place = inner.in_place
-        self.ending_seconds = inner.ending_seconds
         self.leaked_processes = 0
 
     def execute(self, command: Command) -> Completed:
@@ -74,55 +76,10 @@ class WatchedSession(Session):
             raise SandboxError(f"{completed.survivors} processes outlived every kill", hint="see the kernel's log")
         return completed
 
-    def put(self, source: Path | bytes, to: PurePosixPath) -> None:
-        """Place bytes or files inside."""
-        self._inner.put(source, to)
-
-    def get(self, path: PurePosixPath, *, max_bytes: int) -> bytes:
-        """Read a regular file."""
-        return self._inner.get(path, max_bytes=max_bytes)
-
-    def size(self, path: PurePosixPath) -> int | None:
-        """Return a file's size."""
-        return self._inner.size(path)
-
-    def alive(self) -> bool:
-        """Tell whether commands can still run."""
-        return self._inner.alive()
-
-    def kill(self, deadline: Deadline) -> None:
-        """End every process."""
-        self._inner.kill(deadline)
-
-    def collect(self, deadline: Deadline) -> None:
-        """Bring changes back."""
-        self._inner.collect(deadline)
-        self.restored = self._inner.restored
-
     def end(self, deadline: Deadline) -> None:
         """End every process, then bring changes back."""
-        self._inner.kill(deadline)
+        self.kill(deadline)
         self.collect(deadline)
-
-    def destroy(self, deadline: Deadline) -> None:
-        """Release everything."""
-        self._inner.destroy(deadline)
-
-    def prompt(self) -> bool:
-        """Tell what the inner session tells."""
-        return self._inner.prompt()
-
-    def account(self) -> Mapping[str, Any]:
-        """Return what the inner session wants kept."""
-        return self._inner.account()
-
-    def inside(self, source: Path) -> PurePosixPath:
-        """Return where a mount is seen."""
-        return self._inner.inside(source)
-
-    def address(self, port: int) -> str:
-        """Return the address of a port inside."""
-        return self._inner.address(port)
 
 
 class AgentContext:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from evalwright.errors import SandboxError, TrialError
-from evalwright.interfaces import Command, Deadline, Runner, RunnerContext, Session
+from evalwright.interfaces import Command, Deadline, ForwardingSession, Runner, RunnerContext, Session
 from evalwright.model import Completed, RunnerResult, TrialView, Usage
 from evalwright_plugins.workflow.findings.usage import read_usage
 from evalwright_plugins.workflow.sites.site import StepCall, StepResult
@@ -25,16 +25,13 @@ MAX_USAGE_BYTES = 1 << 16
 IDENTITY = ("AUTHOR", "COMMITTER")
 
 
-class _StepSession(Session):
+class _StepSession(ForwardingSession):
     """A sandbox's session, with the output of every command written to the step's log while it runs."""
 
     def __init__(self, inner: Session, context: StepContext, log: Path) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._context = context
         self._log = log
-        self.workspace, self.exchange = inner.workspace, inner.exchange
-        self.home, self.temporary = inner.home, inner.temporary
-        self.isolation = inner.isolation
 
     def execute(self, command: Command) -> Completed:
         with self._log.open("ab", buffering=0) as log:
@@ -52,27 +49,6 @@ class _StepSession(Session):
                     on_start=command.on_start or self._context.started,
                 )
             )
-
-    def put(self, source: Path | bytes, to: PurePosixPath) -> None:
-        self._inner.put(source, to)
-
-    def get(self, path: PurePosixPath, *, max_bytes: int) -> bytes:
-        return self._inner.get(path, max_bytes=max_bytes)
-
-    def size(self, path: PurePosixPath) -> int | None:
-        return self._inner.size(path)
-
-    def alive(self) -> bool:
-        return self._inner.alive()
-
-    def kill(self, deadline: Deadline) -> None:
-        self._inner.kill(deadline)
-
-    def collect(self, deadline: Deadline) -> None:
-        self._inner.collect(deadline)
-
-    def destroy(self, deadline: Deadline) -> None:
-        self._inner.destroy(deadline)
 
 
 @dataclass(slots=True)
