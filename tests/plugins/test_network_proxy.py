@@ -428,9 +428,11 @@ def no_more_descriptors() -> Generator[None]:
 
 def test_connection_that_finds_no_descriptor_free_is_served_later() -> None:
     with serving(answering()) as server, proxying(server.host) as (proxy, port), Wire(socket.socket()) as client:
+        before = len(os.listdir("/proc/self/fd"))
         with dial(port) as first:
             first.send(get(server.host))
             first.head()
+        assert soon(lambda: len(os.listdir("/proc/self/fd")) == before)  # or its descriptors become free in the block
         with no_more_descriptors():
             client.socket.connect(("127.0.0.1", port))
             assert soon(lambda: not proxy._server._listeners)
