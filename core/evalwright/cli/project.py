@@ -53,7 +53,7 @@ class Project:
         """
         run = find_run(self.layout, self._only_run(run_id), run_dir)
         if run.journal.is_file():
-            from evalwright.coordinate import recover
+            from evalwright.coordinate.recover import recover
 
             recover(run, self.session.warn)
         return run

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evalwright.model import Total, Usage
 
-__all__ = ["AMOUNTS", "rates", "status_counts", "usage_totals"]
+__all__ = ["AMOUNTS", "mean_score", "rates", "status_counts", "usage_totals"]
 
 AMOUNTS = (
     *("input", "cache_read", "cache_write", "output", "reasoning", "total_input", "total"),
@@ -22,6 +22,11 @@ def status_counts(statuses: Iterable[str]) -> dict[str, int]:
     for status in statuses:
         counts[status] = counts.get(status, 0) + 1
     return counts
+
+
+def mean_score(records: Sequence[Mapping[str, Any]]) -> float:
+    """Return the mean of all scores of a trial, 0.0 without one; reports sort failures by it."""
+    return float(sum(record["score"] for record in records)) / max(len(records), 1)
 
 
 def rates(cases: Iterable[tuple[str, str | None]]) -> dict[str, Any]:

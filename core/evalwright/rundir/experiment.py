@@ -10,7 +10,6 @@ from typing import Any
 from evalwright.errors import RunCorrupt
 from evalwright.ledger import Event, Ledger, read_events
 from evalwright.rundir.documents import disk_errors, read_object, write_document
-from evalwright.workspace import remove_tree
 
 __all__ = ["Cell", "ExperimentRecord", "mismatch"]
 
@@ -65,6 +64,8 @@ class ExperimentRecord:
 
     def discard(self) -> None:
         """Remove a record of which no run exists: a plan that never began, or whose runs were removed."""
+        from evalwright.workspace import remove_tree
+
         if self.directory.is_dir():
             remove_tree(self.directory, inside=self.directory.parent)
 

@@ -8,7 +8,6 @@ from typing import Any
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply, paged
 from evalwright.cli.project import open_project
-from evalwright.cli.status_experiment import experiment_status
 from evalwright.coordinate import live_cases, state_of
 from evalwright.coordinate.lease import read_reservation
 from evalwright.coordinate.state import OPEN, identity_of
@@ -25,6 +24,8 @@ def answer(session: Session) -> Reply:
     project = open_project(session)
     record = project.experiment(options.run, options.run_dir)
     if record is not None:
+        from evalwright.cli.status_experiment import experiment_status
+
         return experiment_status(session, project.layout, record)
     run = project.run(options.run, options.run_dir)
     state = state_of(run)
