@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +56,8 @@ def model_problems(model: type[BaseModel], value: Any, place: str) -> list[Recor
 
 def unknown_key(place: str, key: str, known: Sequence[str]) -> Record:
     """Return the problem of a key that nobody knows."""
+    import difflib
+
     near = difflib.get_close_matches(key, known, 1)
     record: Record = {
         "message": f"{place}.{key}: unknown key" if place else f"unknown key {key!r}",
