@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args
 
 from evalwright.errors import UsageError
 
@@ -23,15 +23,14 @@ PREFIXES = ("EVALWRIGHT_", "EVALCTL_")
 MAX_JOBS = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(NamedTuple):
     """Everything a user can set outside a suite. ``timeout`` is in seconds; ``None`` leaves it to the suite.
 
     ``jobs`` is the number of trials in flight; ``slots`` that of a queue with workers of its own, else ``jobs``.
     ``prices`` is a TOML file of prices per model, beside those that are shipped.
     """
 
-    jobs: int = field(default_factory=lambda: min(os.cpu_count() or 1, 4))
+    jobs: int = min(os.cpu_count() or 1, 4)
     timeout: float | None = None
     evals: Path = Path("evals")
     runs: Path | None = None
@@ -45,7 +44,7 @@ class Settings:
     acknowledge_unsandboxed_runner: bool = False
     reservation_ttl: int = 3600
     prices: Path | None = None
-    origins: Mapping[str, str] = field(default_factory=dict[str, str])
+    origins: Mapping[str, str] = MappingProxyType({})
 
     @property
     def runs_directory(self) -> Path:
@@ -69,10 +68,10 @@ class Settings:
         """Return these settings with the flags that were given on the command line."""
         given = {name: value for name, value in flags.items() if value is not None and value is not False}
         origins = dict(self.origins) | dict.fromkeys(given, "command line")
-        return replace(self, **given, origins=origins)
+        return self._replace(**given, origins=origins)
 
 
-FIELDS = tuple(item.name for item in fields(Settings) if item.name != "origins")
+FIELDS = tuple(name for name in Settings._fields if name != "origins")
 RANGES: Mapping[str, Mapping[str, Any]] = {
     "jobs": {"ge": 1, "le": MAX_JOBS},
     "slots": {"ge": 1, "le": MAX_JOBS},

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evalwright.coordinate.rescoring import rescore
     from evalwright.coordinate.resume import resume_run
     from evalwright.coordinate.run import ExperimentOutcome, RunOutcome, run_experiment, run_suite
-    from evalwright.coordinate.state import classify, live_cases, state_of
+    from evalwright.coordinate.state import classify, live_cases, sealed_state, state_of
     from evalwright.processes import Stop
 else:
     __getattr__ = lazy(
@@ -35,7 +35,7 @@ else:
             ".rescoring": "rescore",
             ".resume": "resume_run",
             ".run": "ExperimentOutcome RunOutcome run_experiment run_suite",
-            ".state": "classify live_cases state_of",
+            ".state": "classify live_cases sealed_state state_of",
             "evalwright.processes": "Stop",
         },
     )
@@ -62,6 +62,7 @@ __all__ = [
     "resume_run",
     "run_experiment",
     "run_suite",
+    "sealed_state",
     "select_cases",
     "state_of",
     "take_look",

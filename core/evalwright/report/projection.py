@@ -13,15 +13,14 @@ from evalwright.errors import EvalwrightError, LedgerDamaged, RunCorrupt, RunNot
 from evalwright.ledger import Event, read_events
 from evalwright.model import Total, Usage
 from evalwright.report.totals import mean_score, status_counts, usage_totals
-from evalwright.rundir import RunDirectory, changed_artifacts, read_object
+from evalwright.rundir import OUR_FORMAT, RunDirectory, changed_artifacts, read_object
 from evalwright.workspace import digest_file
 
 if TYPE_CHECKING:
     from evalwright.report.rescore import Rescorer
 
-__all__ = ["OUR_FORMAT", "Projection", "ReportedCase", "failure_reason", "is_ours", "project"]
+__all__ = ["Projection", "ReportedCase", "failure_reason", "is_ours", "project"]
 
-OUR_FORMAT = "evalwright/1"
 ATTEMPTS = frozenset({"TRIAL_FINISHED", "TRIAL_RETRIED", "TRIAL_LATE"})
 Record = dict[str, str]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evalwright.model import Total, Usage
+if TYPE_CHECKING:
+    from evalwright.model import Total, Usage
 
 __all__ = ["AMOUNTS", "mean_score", "rates", "status_counts", "usage_totals"]
 
@@ -54,5 +55,7 @@ def rates(cases: Iterable[tuple[str, str | None]]) -> dict[str, Any]:
 
 def usage_totals(usages: Sequence[Usage | None]) -> dict[str, Total]:
     """Return what all attempts together consumed, by :data:`AMOUNTS`: each sum says of how many attempts it knows."""
+    from evalwright.model import Total, Usage
+
     told = [usage or Usage() for usage in usages]
     return {name: Total.over(getattr(usage, name) for usage in told) for name in AMOUNTS}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         write_text,
     )
     from evalwright.rundir.index import append_summary, read_summaries
-    from evalwright.rundir.layout import Layout, RunDirectory, abandoned, check_id, find_run, is_experiment, runs_in
+    from evalwright.rundir.layout import OUR_FORMAT, Layout, RunDirectory, abandoned, check_id, find_run, is_experiment, runs_in
     from evalwright.rundir.services import read_services, write_services
 else:
     __getattr__ = lazy(
@@ -27,13 +27,14 @@ else:
             ".bundle": "DETERMINISTIC BundleWriter changed_artifacts sealed_digests",
             ".documents": "disk_errors read_document read_object render_compact write_document write_text",
             ".index": "append_summary read_summaries",
-            ".layout": "Layout RunDirectory abandoned check_id find_run is_experiment runs_in",
+            ".layout": "OUR_FORMAT Layout RunDirectory abandoned check_id find_run is_experiment runs_in",
             ".services": "read_services write_services",
         },
     )
 
 __all__ = [
     "DETERMINISTIC",
+    "OUR_FORMAT",
     "BundleWriter",
     "Layout",
     "RunDirectory",

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -64,6 +63,8 @@ def write_document(path: Path, value: Any) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a UTF-8 file whole or not at all, newlines as they are. Raises ``DiskFull`` when there is no room."""
+    import tempfile
+
     with disk_errors(path):
         descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         owned_name,
         remove_tree,
     )
+    from evalwright.workspace.stamps import lasting_stamp, stamp_of
     from evalwright.workspace.stat_cache import StatCache
     from evalwright.workspace.write import copy_file, copy_tree, open_readable, restore
 else:
@@ -34,6 +35,7 @@ else:
             ".repository": "find_repositories without_history",
             ".scan": "UnreadableError",
             ".scratch": "Scratch TrialPlace clear_abandoned clear_scratch force_remove left_scratch owned_name remove_tree",
+            ".stamps": "lasting_stamp stamp_of",
             ".stat_cache": "StatCache",
             ".write": "copy_file copy_tree open_readable restore",
         },
@@ -55,11 +57,13 @@ __all__ = [
     "find_repositories",
     "fixture_problems",
     "force_remove",
+    "lasting_stamp",
     "left_scratch",
     "open_readable",
     "owned_name",
     "remove_tree",
     "restore",
+    "stamp_of",
     "unified_diff",
     "without_history",
 ]
