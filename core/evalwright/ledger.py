@@ -246,7 +246,7 @@ def _verified(content: bytes, path: Path, head: Mapping[str, Any]) -> Iterator[E
 
 def _parsed(line: bytes) -> Event | None:
     try:
-        event = json.loads(line)
+        event = json.loads(line.decode())
     except (ValueError, RecursionError):
         return None
     return event if is_object(event) else None

@@ -39,7 +39,8 @@ def render_compact(value: Any) -> str:
 def read_document(path: Path) -> Any:
     """Return a JSON document. Raises ``RunCorrupt`` naming the file when it is absent, unreadable or not JSON."""
     try:
-        return json.loads(path.read_bytes())
+        with open(path, "rb", buffering=0) as file:
+            return json.loads(file.read())
     except OSError as error:
         raise RunCorrupt(
             f"{path}: {error.strerror or error}", hint="restore the file, or run the suite again", file=str(path)

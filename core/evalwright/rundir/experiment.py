@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalwright.errors import RunCorrupt
 from evalwright.ledger import Event, Ledger, read_events
@@ -16,8 +15,7 @@ __all__ = ["Cell", "ExperimentRecord", "mismatch"]
 PATIENCE_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Cell:
+class Cell(NamedTuple):
     """One run of an experiment: a pass of an arm over the suite."""
 
     repeat: int
