@@ -146,10 +146,8 @@ def test_preflight_names_every_problem_of_a_workflow_at_once(repository: Toy) ->
     assert records[1]["did_you_mean"] == "build"
 
 
-@pytest.mark.parametrize("key", ["prompt", "artifacts"])
-def test_preflight_names_a_text_that_is_not_there(repository: Toy, key: str) -> None:
-    missing: dict[str, Any] = {"prompt": "file://no.md", "artifacts": {"plan": "no.md"}}
-    config = repository.config(**{key: missing[key]})
+def test_preflight_names_a_text_that_is_not_there(repository: Toy) -> None:
+    config = repository.config(prompt="file://no.md")
 
     answer = repository.work("preflight", "--config", config)
 
@@ -161,28 +159,62 @@ def test_preflight_names_a_text_that_is_not_there(repository: Toy, key: str) -> 
 def test_preflight_warns_of_what_is_not_committed_not_staffed_or_would_be_superseded(repository: Toy) -> None:
     repository.waiting()
     (repository.path / "calc.txt").write_text("changed\n")
-    config = repository.config(steps=[{"id": "build"}, {"id": "judge"}], toolchain=["tool.lock"])
+    config = repository.config(steps=[{"id": "build"}, {"id": "judge"}], toolchain=["tool.lock"], artifacts={"plan": "no.md"})
 
     answer = repository.work("preflight", "--config", config)
 
     messages = " ".join(record["message"] for record in answer.envelope["warnings"])
     assert (answer.exit_code, set(answer.warning_codes)) == (0, {"W_PREFLIGHT"})
-    assert all(word in messages for word in ("calc.txt", "step judge has no worker", "tool.lock", "w-1 of w waits"))
+    assert all(word in messages for word in ("calc.txt", "step judge has no worker", "tool.lock", "no.md", "w-1 of w waits"))
 
 
 def test_preflight_looks_for_programs_of_workers_and_of_the_gate(repository: Toy) -> None:
-    config = repository.config(on_gate={"script": ["no-such-gate"]})
-    refused = repository.work("preflight", "--config", config)
-    document = json.loads((repository.path / config).read_text()) | {"on_gate": {"script": ["true"]}}
+    config = repository.config()
+    document = json.loads((repository.path / config).read_text()) | {"sandbox": {"use": "bubblewrap"}}
     document["workers"] = {"build": {"argv": ["no-such-agent"]}, "verify": {"argv": ["./check.sh"]}}
     (repository.path / config).write_text(json.dumps(document))
 
     answer = repository.work("preflight", "--config", config)
 
-    messages = " ".join(record["message"] for record in answer.envelope["warnings"])
-    assert [record["key"] for record in refused.envelope["errors"]] == ["on_gate.script"]
+    messages = " ".join(record["message"] for record in answer.envelope["warnings"] + answer.envelope["errors"])
     assert "workers.build: no-such-agent is not installed here" in messages
     assert "workers.verify: ./check.sh is not in " in messages
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"on_gate": {"script": ["no-such-gate"]}}, "on_gate.script"),
+        ({"workers": {"build": {"argv": ["no-such-agent"]}}}, "workers.build"),
+        ({"workers": {"build": {"argv": ["sh"]}}, "env": {"PATH": "/nowhere"}}, "workers.build"),
+        ({"workers": {"build": {"use": "no-such-runner"}}}, "workers.build"),
+        ({"sandbox": {"use": "no-such-sandbox"}}, "sandbox"),
+        ({"base": "no-such-branch"}, "base"),
+    ],
+)
+def test_start_refuses_like_preflight_what_could_not_be_driven(repository: Toy, change: dict[str, Any], key: str) -> None:
+    config = repository.config()
+    document = json.loads((repository.path / config).read_text()) | change
+    (repository.path / config).write_text(json.dumps(document))
+
+    before, refused = (repository.work(action, "--config", config) for action in ("preflight", "start"))
+
+    assert (refused.exit_code, [record["key"] for record in refused.envelope["errors"]]) == (1, [key])
+    assert refused.envelope["errors"] == before.envelope["errors"]
+    assert not repository.state.exists()
+
+
+def test_gate_that_has_gone_leaves_the_question_open(repository: Toy) -> None:
+    gate = repository.path / "gate"
+    gate.write_text('#!/bin/sh\nmv "$0" "$0.away"\necho \'{"decision": "approved"}\'\n')
+    gate.chmod(0o755)
+    answer = repository.driven(on_gate={"script": [str(gate)]}, stop_at=["build"])
+    assert (answer.exit_code, answer.error_codes) == (3, ["E_PLUGIN_FAILED"])
+    assert str(gate) in answer.envelope["errors"][0]["message"]
+
+    (repository.path / "gate.away").rename(gate)
+
+    assert repository.work("resume").data["status"] == "SUCCEEDED"
 
 
 def test_preflight_refuses_while_the_same_work_is_driven(repository: Toy, driver: Popen[bytes]) -> None:

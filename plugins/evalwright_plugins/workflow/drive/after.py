@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from evalwright_plugins.workflow.drive.ask import Ask, End, Stop
 from evalwright_plugins.workflow.drive.attempt import review
 from evalwright_plugins.workflow.drive.before import budgets
-from evalwright_plugins.workflow.drive.facts import RunFacts
+from evalwright_plugins.workflow.drive.facts import ANYBODY, RunFacts
 from evalwright_plugins.workflow.drive.turn import Check, Turn
 from evalwright_plugins.workflow.evidence import both_ends, failure_fingerprint
 from evalwright_plugins.workflow.findings import Finding
@@ -125,18 +126,23 @@ def pin(turn: Turn) -> Ask | None:
 def policies(turn: Turn) -> Stop | None:
     """The policies that hold after the step."""
     step = turn.state.step
-    if turn.cleared("after:policies"):
-        return None
     unmet = turn.judge("post", step, RunFacts(turn))
     if unmet.fails:
         return End("; ".join(unmet.fails))
     if not unmet.waits:
         return None
-    return Ask(
+    asked = Ask(
         kind="boundary",
         transition=f"resume-{step}",
         reasons=unmet.waits,
         effect=f"step {step} is done again",
+    )
+    if not turn.passes("post", step, RunFacts(turn, approving=ANYBODY, to=asked.transition, kind=asked.kind)):
+        return asked
+    return replace(
+        asked,
+        effect=f"the candidate and the documents are accepted as they are, and the policies are asked again after step {step}",
+        grants={"clears": ["after:yes"], "accepts": turn.artifacts()},
     )
 
 

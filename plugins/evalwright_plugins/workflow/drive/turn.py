@@ -106,6 +106,11 @@ class Turn:
                     (fails if verdict.result == "FAIL" else waits).append(f"policy {policy.id}: {verdict.reason}")
         return Unmet(tuple(waits), tuple(fails))
 
+    def passes(self, phase: Phase, place: str, facts: Facts) -> bool:
+        """Tell whether nothing would stop the run if these were the facts; nothing is put on record."""
+        concerned = [policy for policy in self.workflow.policies if policy.concerns(phase, place)]
+        return not any(evaluate(policy, facts).stops for policy in concerned)
+
 
 Check = Callable[[Turn], Stop | None]
 

@@ -22,7 +22,7 @@ from evalwright_plugins.workflow.sites.worker import StepContext, carry_out
 from evalwright_plugins.workflow.workspace import Proof, Repository, Workspace
 from evalwright_plugins.workflow.workspace.mounts import ENVIRONMENT, mounts_of
 
-__all__ = ["RepositorySite", "adopted", "digests_below"]
+__all__ = ["BASE", "RepositorySite", "adopted", "digests_below", "executor", "worker_environment"]
 
 PRIVATE = ("exchange", "home", "temporary")
 BASE = {"LANG": "C.UTF-8", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -118,9 +118,14 @@ class RepositorySite:
             shutil.rmtree(private["temporary"], ignore_errors=True)
 
     def _variables(self, session: Session, private: Mapping[str, Path]) -> dict[str, str]:
-        allowed = {name: os.environ[name] for name in self._config.env_allowlist if name in os.environ}
         own = {"HOME": str(session.home or private["home"]), "TMPDIR": str(session.temporary or private["temporary"])}
-        return {**BASE, **ENVIRONMENT, **own, **allowed, **self._config.env, "EVALWRIGHT_WORKSPACE": str(session.workspace)}
+        return {**own, **worker_environment(self._config), "EVALWRIGHT_WORKSPACE": str(session.workspace)}
+
+
+def worker_environment(config: WorkConfig) -> dict[str, str]:
+    """Return the variables that every worker gets, but for those of its session."""
+    allowed = {name: os.environ[name] for name in config.env_allowlist if name in os.environ}
+    return {**BASE, **ENVIRONMENT, **allowed, **config.env}
 
 
 def digests_below(root: Path, names: Sequence[str]) -> dict[str, str]:
