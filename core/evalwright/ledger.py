@@ -13,27 +13,25 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalwright.canonical import canonical_json, digest_text, is_object
 from evalwright.errors import LedgerDamaged, RunBusy
 
-__all__ = ["GENESIS", "Damage", "Event", "Ledger", "first_damage", "read_events"]
+__all__ = ["GENESIS", "Damage", "Event", "Ledger", "first_damage", "last_event", "read_events"]
 
 GENESIS = "sha256:GENESIS"
 VERSION = 1
 LOCK_PAUSE_SECONDS = 0.01
 HEAD_SECONDS = 0.1
+TAIL_BYTES = 1 << 16
 Event = dict[str, Any]
 Reading = Callable[[Event], object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
+class Damage(NamedTuple):
     """The first place where a ledger does not verify. ``line`` counts from 1; ``after_seq`` is the last good event."""
 
     line: int
@@ -43,7 +41,7 @@ class Damage:
 
     def as_json(self) -> dict[str, Any]:
         """Return all fields."""
-        return {"line": self.line, "after_seq": self.after_seq, "code": self.code, "reason": self.reason}
+        return self._asdict()
 
 
 class Ledger:
@@ -174,6 +172,20 @@ def read_events(path: Path) -> list[Event]:
     return list(_verified(whole, path, head))
 
 
+def last_event(path: Path) -> Event | None:
+    """Return the last event of a ledger, if its digest is right and the one that the head record names; else ``None``.
+
+    What stands before it is not verified. Raises as :func:`read_events`.
+    """
+    head = read_head(head_of(path))
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+        whole, torn = _split_torn(file.read())
+    event = _parsed(whole[whole.rfind(b"\n", 0, -1) + 1 :])
+    vouched = event is not None and not torn and {"seq": event.get("seq"), "digest": event.get("digest")} == head
+    return event if event is not None and vouched and _has_its_digest(event) else None
+
+
 def first_damage(path: Path) -> Damage | None:
     """Return the first damage of a ledger, a torn tail included, or ``None`` for a whole one."""
     seq = line = 0
@@ -234,7 +246,7 @@ def _verified(content: bytes, path: Path, head: Mapping[str, Any]) -> Iterator[E
 
 def _parsed(line: bytes) -> Event | None:
     try:
-        event = json.loads(line)
+        event = json.loads(line.decode())
     except (ValueError, RecursionError):
         return None
     return event if is_object(event) else None
@@ -247,10 +259,14 @@ def _problem(event: Event | None, seq: int, previous: str) -> tuple[str, str] | 
         return "wrong_seq", f"sequence {event.get('seq')} stands where {seq + 1} belongs"
     if event.get("prev") != previous:
         return "broken_link", "prev is not the digest of the event before"
-    body = {key: value for key, value in event.items() if key != "digest"}
-    if digest_text(canonical_json(body)) != event.get("digest"):
+    if not _has_its_digest(event):
         return "wrong_digest", "the event does not have the digest that it claims"
     return None
+
+
+def _has_its_digest(event: Event) -> bool:
+    body = {key: value for key, value in event.items() if key != "digest"}
+    return digest_text(canonical_json(body)) == event.get("digest")
 
 
 def _damaged(path: Path, line: int, after_seq: int, code: str, reason: str) -> LedgerDamaged:
@@ -265,4 +281,6 @@ def _damaged(path: Path, line: int, after_seq: int, code: str, reason: str) -> L
 
 
 def _now() -> str:
+    from datetime import UTC, datetime
+
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.conftest import shortened
 
-from evalwright.coordinate import Lease, recover
+from evalwright.coordinate import Lease
+from evalwright.coordinate.recover import recover
 from evalwright.processes import current_process, living_strays
 from evalwright.processes.identity import parent_of, state_of
 from evalwright.rundir import RunDirectory

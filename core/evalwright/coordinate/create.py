@@ -20,8 +20,7 @@ from evalwright.coordinate.request import RunRequest
 from evalwright.coordinate.variables import fingerprints
 from evalwright.errors import RunConflict, UsageError
 from evalwright.registry import Loaded
-from evalwright.report.projection import OUR_FORMAT
-from evalwright.rundir import Layout, RunDirectory, check_id, disk_errors, write_document
+from evalwright.rundir import OUR_FORMAT, Layout, RunDirectory, check_id, disk_errors, write_document
 from evalwright.workspace import copy_tree, remove_tree
 
 __all__ = ["create_run", "created_timestamp", "default_run_id", "provenance_of", "run_record", "snapshot_suite"]

@@ -9,12 +9,13 @@ from typing import Any
 
 from evalwright.canonical import digest_bytes
 from evalwright.coordinate.engine import Engine
+from evalwright.coordinate.state import place_of
 from evalwright.ledger import Event, Ledger
 from evalwright.report import Projection, markdown_report, project, status_counts
 from evalwright.rundir import Layout, RunDirectory, append_summary, disk_errors, read_object, write_text
 from evalwright.rundir.bundle import is_deterministic
 from evalwright.rundir.documents import render_rows
-from evalwright.workspace import digest_file, remove_tree
+from evalwright.workspace import digest_file, lasting_stamp, remove_tree
 
 __all__ = ["finalise", "manifest_of", "publish", "seal", "tidy"]
 
@@ -61,7 +62,8 @@ def seal(run: RunDirectory, ledger: Ledger, case_ids: list[str]) -> Event:
 def publish(run: RunDirectory, layout: Layout) -> Projection:
     """Write the report and the index line of a run that has its manifest; return its verdicts."""
     report = project(run)
-    summary = {"run_id": run.path.name, "manifest_digest": digest_file(run.manifest), "report_hash": report.report_hash}
+    manifest = {"manifest_digest": digest_file(run.manifest), "manifest_stamp": lasting_stamp(run.manifest)}
+    summary = {"run_id": run.path.name, "experiment": place_of(run), "report_hash": report.report_hash, **manifest}
     append_summary(layout.index, summary | {"run": report.summary | {"suite": report.suite}})
     write_text(run.report, markdown_report(report))
     return report

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.metadata
 import sys
 from collections.abc import Mapping, Sequence
@@ -79,6 +78,8 @@ class Catalog:
         return claims[0]
 
     def _not_found(self, kind: str, name: str) -> PluginNotFound:
+        import difflib
+
         names = sorted({item.name for item in self.listings(kind)})
         near = difflib.get_close_matches(name, names, 1)
         return PluginNotFound(

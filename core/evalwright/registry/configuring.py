@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
@@ -95,6 +94,8 @@ def _keys(value: Any, item: Any) -> tuple[list[str], list[str] | None]:
 
 def unknown_key(place: str, key: str, known: Sequence[str]) -> Record:
     """Return the problem of a key that nobody knows."""
+    import difflib
+
     near = difflib.get_close_matches(key, known, 1)
     record: Record = {
         "message": f"{place}.{key}: unknown key" if place else f"unknown key {key!r}",

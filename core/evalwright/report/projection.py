@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalwright.canonical import digest_json, is_array, is_object
 from evalwright.errors import EvalwrightError, LedgerDamaged, RunCorrupt, RunNotFound
 from evalwright.ledger import Event, read_events
 from evalwright.model import Total, Usage
-from evalwright.report.rescore import Rescorer
-from evalwright.report.totals import status_counts, usage_totals
-from evalwright.rundir import RunDirectory, changed_artifacts, read_object
-from evalwright.scoring import mean_score
+from evalwright.report.totals import mean_score, status_counts, usage_totals
+from evalwright.rundir import OUR_FORMAT, RunDirectory, changed_artifacts, read_object
 from evalwright.workspace import digest_file
 
-__all__ = ["OUR_FORMAT", "Projection", "ReportedCase", "failure_reason", "is_ours", "project"]
+if TYPE_CHECKING:
+    from evalwright.report.rescore import Rescorer
 
-OUR_FORMAT = "evalwright/1"
+__all__ = ["Projection", "ReportedCase", "failure_reason", "is_ours", "project"]
+
 ATTEMPTS = frozenset({"TRIAL_FINISHED", "TRIAL_RETRIED", "TRIAL_LATE"})
 Record = dict[str, str]
 
@@ -200,6 +200,8 @@ class _Projector:
 
     @cached_property
     def rescorer(self) -> Rescorer:
+        from evalwright.report.rescore import Rescorer
+
         return Rescorer(self.run)
 
     def _sealed(self) -> bool:

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -40,7 +39,8 @@ def render_compact(value: Any) -> str:
 def read_document(path: Path) -> Any:
     """Return a JSON document. Raises ``RunCorrupt`` naming the file when it is absent, unreadable or not JSON."""
     try:
-        return json.loads(path.read_bytes())
+        with open(path, "rb", buffering=0) as file:
+            return json.loads(file.read())
     except OSError as error:
         raise RunCorrupt(
             f"{path}: {error.strerror or error}", hint="restore the file, or run the suite again", file=str(path)
@@ -64,6 +64,8 @@ def write_document(path: Path, value: Any) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a UTF-8 file whole or not at all, newlines as they are. Raises ``DiskFull`` when there is no room."""
+    import tempfile
+
     with disk_errors(path):
         descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
