@@ -3,7 +3,7 @@
 from evalwright.report.experiment import ExperimentView, read_experiment, read_subject
 from evalwright.report.explain import explain_trial, explanation_text
 from evalwright.report.forms.junit import durations_of, junit_report
-from evalwright.report.forms.markdown import markdown_report
+from evalwright.report.forms.markdown import markdown_lines, markdown_report
 from evalwright.report.forms.text import case_lines, text_report
 from evalwright.report.projection import Projection, ReportedCase, project
 from evalwright.report.totals import rates, status_counts
@@ -23,6 +23,7 @@ __all__ = [
     "explain_trial",
     "explanation_text",
     "junit_report",
+    "markdown_lines",
     "markdown_report",
     "project",
     "rates",
