@@ -96,6 +96,7 @@ class Plan:
             native=self.suite.native,
             case_id=case.id,
             case_digest=digest_json(record),
+            line=case.line,
             case=self._view(record, run_id),
             fixture_digest=inputs.fixtures[case.workspace],
             gold_digest=inputs.gold,

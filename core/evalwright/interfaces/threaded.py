@@ -62,6 +62,8 @@ class ThreadedQueue(Queue[C]):
         self.cancel(left)
         for thread in left.values():
             thread.join(deadline.remaining)
+        with self._lock:
+            self._known.clear()
 
     def _run(self, job: Job) -> None:
         try:

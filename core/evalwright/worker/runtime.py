@@ -223,7 +223,7 @@ class Runtime:
     def gold_case(self, store: DirectoryStore, spec: TrialSpec) -> dict[str, Any]:
         """Return the full case from the gold tree."""
         name, gold = spec.tables.get("cases_file", "cases.jsonl"), spec.gold_digest
-        return self._cases.get(gold, lambda: GoldCases(store, self.tree(store, gold), name)).case(spec.case_id)
+        return self._cases.get(gold, lambda: GoldCases(store, self.tree(store, gold), name)).case(spec.case_id, spec.line)
 
     def close(self) -> None:
         """Close all plugins and remove the scratch directories."""
