@@ -55,7 +55,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One leased run to carry out; ``identity`` is what it measures.
+    """One leased run to carry out; ``identity`` is what it measures, in brief.
 
     ``former`` are the events of a run that is resumed, ``done`` its finished trials, ``warnings`` of what
     casts doubt on the others.

@@ -79,7 +79,7 @@ class Plan:
         return {
             "suite_name": self.suite.name,
             "suite_hash": self.suite_hash,
-            "cases": sorted([case.id, digest_json(dict(case.record))] for case in self.cases),
+            "cases": sorted([case.id, digest_json(case.record)] for case in self.cases),
             "fixtures_hash": inputs.fixtures_hash(),
             "hidden_hash": inputs.hidden_hash(gold, self.cases),
             "arm_digest": self.arm_digest,
@@ -88,14 +88,16 @@ class Plan:
 
     def spec(self, case: Case, attempt: int, *, run_id: str, inputs: Inputs, **places: Any) -> TrialSpec:
         """Return the spec of one trial; ``places`` says how its worker reaches its inputs and what it continues."""
+        record = case.record
         return TrialSpec(
             run_id=run_id,
             suite=self.suite.name,
             suite_digest=self.suite_hash,
             native=self.suite.native,
             case_id=case.id,
-            case_digest=digest_json(dict(case.record)),
-            case=self._view(case, run_id),
+            case_digest=digest_json(record),
+            line=case.line,
+            case=self._view(record, run_id),
             fixture_digest=inputs.fixtures[case.workspace],
             gold_digest=inputs.gold,
             files_digest=inputs.files,
@@ -115,13 +117,13 @@ class Plan:
             **places,
         )
 
-    def _view(self, case: Case, run_id: str) -> dict[str, Any]:
+    def _view(self, record: Mapping[str, Any], run_id: str) -> dict[str, Any]:
         """Return the case as its runner sees it: without gold, under an id that tells nothing, nor do paths or tags."""
         shown: frozenset[str] = frozenset() if self.suite.agent.reveal_expect else SECRET_KEYS
-        view = {key: value for key, value in case.record.items() if key not in shown}
+        view = {key: value for key, value in record.items() if key not in shown}
         if not self.suite.agent.reveal_id:
             view = {key: value for key, value in view.items() if key not in TELLING_KEYS}
-            view |= {"id": digest_text(f"{run_id}/{case.id}")[7:19], "workspace": "."}
+            view |= {"id": digest_text(f"{run_id}/{record['id']}")[7:19], "workspace": "."}
         return view
 
 

@@ -15,7 +15,8 @@ class TrialSpec:
     """One case in one run, inputs named by digest.
 
     ``case`` is the view that the runner may see; ``gold_digest`` names the tree with the full cases and hidden files,
-    which is opened only after every process of the agent is dead. ``tables`` holds the resolved plugin tables
+    which is opened only after every process of the agent is dead; ``line`` is where this one stands in the cases file,
+    0 where that is not known. ``tables`` holds the resolved plugin tables
     (``runner``, ``agent``, ``sandbox``, ``scorers``, ``judges``); environment variables appear by name only. ``store`` is the
     content store's path where workers share a file system, else ``None``; ``workspaces`` where the user wants trials to live,
     ``clone`` by which way a workspace is made. ``paranoid`` reads all of it again after the agent.
@@ -32,6 +33,7 @@ class TrialSpec:
     native: bool
     case_id: str
     case_digest: str
+    line: int = 0
     case: Mapping[str, Any]
     fixture_digest: str
     gold_digest: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from evalwright.errors import EvalwrightError, SandboxLost
 from evalwright.interfaces import Beat, Job, Outcome, Store

@@ -59,6 +59,7 @@ class Trial:
         self.bundle: BundleWriter
         self.meter: Meter
         self.services: TrialServices
+        self.case: dict[str, Any]
         self.before = Manifest()
         self.after = Manifest()
         self.changes: tuple[Change, ...] = ()
@@ -250,7 +251,7 @@ class Trial:
     def _score(self, result: RunnerResult, answer: Output, transcript: str) -> list[dict[str, Any]]:
         spec = self.spec
         plugins = self.plugins
-        case = self.runtime.gold_case(self.store, spec)
+        case = self.case = self.runtime.gold_case(self.store, spec)
         grader = Grader(
             spec=spec,
             case=case,
@@ -296,7 +297,7 @@ class Trial:
         self, result: RunnerResult, answer: Output, context: AgentContext, records: list[dict[str, Any]]
     ) -> dict[str, Any]:
         spec, bundle = self.spec, self.bundle
-        case = self.runtime.gold_case(self.store, spec)
+        case = self.case
         status = fold_status(records, broken=self.notes.failure is not None)
         fault = None if status != "error" else self.notes.failure["fault"] if self.notes.failure else "harness"
         bundle.write_document("input.json", case)
