@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import platform
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -148,14 +149,24 @@ def provenance_of(
     """Return what made a run: this program, the call, the plugins with their versions, variables without their values."""
     return {
         "tool": f"evalwright {__version__}",
-        "python": platform.python_version(),
-        "platform": platform.platform(),
+        "python": sys.version.split()[0],
+        "platform": _platform(),
         "argv": finite(list(argv)),
         "plugins": [loaded.provenance() for loaded in plugins],
         "git": git,
         "env_names": sorted(env_names),
         "env_digests": dict(env_digests),
     }
+
+
+def _platform() -> str:
+    """Return what ``platform.platform`` does on Linux, which asks another program for it and reads the interpreter's file."""
+    system = os.uname()
+    parts = [system.sysname, system.release, system.machine]
+    with contextlib.suppress(ValueError, OSError):
+        libc = os.confstr("CS_GNU_LIBC_VERSION") or ""
+        parts += ["with", libc.replace(" ", "")]
+    return "-".join(parts)
 
 
 def git_commit(directory: Path) -> str | None:

@@ -111,9 +111,9 @@ def _installed(path: tuple[str, ...]) -> Sequence[Listing]:
     found: dict[str, list[Listing]] = {}
     for distribution in importlib.metadata.distributions(path=list(path)):
         try:
-            points = [point for point in distribution.entry_points if point.group in kinds]
-            if not points:
+            if "[evalwright." not in (distribution.read_text("entry_points.txt") or ""):
                 continue
+            points = [point for point in distribution.entry_points if point.group in kinds]
             name, version = str(distribution.metadata["Name"]), str(distribution.metadata["Version"])
             if _shadowed(name, version):
                 continue
