@@ -189,6 +189,7 @@ def test_preflight_looks_for_programs_of_workers_and_of_the_gate(repository: Toy
         ({"workers": {"build": {"argv": ["sh"]}}, "env": {"PATH": "/nowhere"}}, "workers.build"),
         ({"workers": {"build": {"use": "no-such-runner"}}}, "workers.build"),
         ({"sandbox": {"use": "no-such-sandbox"}}, "sandbox"),
+        ({"sandbox": {"use": "vm"}}, "sandbox"),
         ({"base": "no-such-branch"}, "base"),
     ],
 )

@@ -1,6 +1,7 @@
 """The values that travel between the stages of a trial: frozen, slotted, standard library only."""
 
 from evalwright.model.manifest import Change, Entry, Manifest
+from evalwright.model.reported_usage import read_usage, usage_from
 from evalwright.model.result import Completed, Output, RunnerResult
 from evalwright.model.score import Finding, Score, ScoredTrial, ServiceRecord
 from evalwright.model.spec import TrialSpec, TrialView
@@ -47,4 +48,6 @@ __all__ = [
     "TrialSpec",
     "TrialView",
     "Usage",
+    "read_usage",
+    "usage_from",
 ]
