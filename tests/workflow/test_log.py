@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.workflow.toys import COMMIT, Toy
+from tests.workflow.toy import COMMIT, Toy
 
 from evalwright.redaction import MARK, Redactor
 from evalwright_plugins.workflow.sites.log import MAX_BYTES, TAIL_BYTES, StepLog

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.workflow.toys import Toy
+from tests.workflow.toy import Toy, waits
 
 from evalwright.registry import Registry
 from evalwright.testing import installed
@@ -48,11 +48,11 @@ def test_resume_with_other_versions_goes_on_and_says_so(toy: Toy) -> None:
     runs = Runs(toy.runs.repository, lambda code, text: said.append((code, text)))
     with installed("runner", "agent", CommandRunner, version="1.0"):
         toy.start(**lines(toy), stop_at=["verify"])
-        runs.resume(toy.run(), lambda *_: None, lambda: False)
+        runs.resume(toy.run(), waits, lambda: False)
         assert said == []
 
     with installed("runner", "agent", CommandRunner, version="2.0"):
-        runs.resume(toy.run(), lambda *_: None, lambda: False)
+        runs.resume(toy.run(), waits, lambda: False)
 
     ((code, text),) = said
     assert code == "W_PLUGIN_DRIFT"
