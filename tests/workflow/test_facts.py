@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.workflow.toys import BUILD, COMMIT, FIX, Toy, says, shell
+from tests.workflow.toy import BUILD, COMMIT, FIX, Toy, says, shell
 
 from evalwright_plugins.workflow.approvals.orders import Order
 from evalwright_plugins.workflow.drive.facts import RunFacts

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.workflow.toys import WORKERS
+from tests.workflow.toy import WORKERS
 
 from evalwright.errors import SuiteError
 from evalwright_plugins.workflow.model.documents import read_document

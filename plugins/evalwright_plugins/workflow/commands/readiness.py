@@ -90,6 +90,11 @@ def _table_problems(registry: Registry, host: PluginHost, kind: str, place: str,
         if wrong:
             yield from wrong
             return
+        if kind == "sandbox" and not getattr(registry.load(kind, table["use"]).cls, "in_place", True):
+            yield problem(
+                place, f"{table['use']} keeps the work tree where git cannot work on it", "use bubblewrap or subprocess"
+            )
+            return
         plugin: Plugin[Any] = registry.create(kind, table["use"], config, host)
         for found in plugin.check("worker"):
             if found.fatal:

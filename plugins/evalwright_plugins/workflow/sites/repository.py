@@ -15,7 +15,9 @@ from evalwright.errors import PluginError, SandboxError, UsageError
 from evalwright.interfaces import Deadline, Mount, SandboxRequest, Session, give_tree
 from evalwright.model import Completed
 from evalwright.processes import ProcessJournal, Supervisor, end_strays
+from evalwright.redaction import Redactor, credential_values
 from evalwright_plugins.workflow.model.config import WorkConfig
+from evalwright_plugins.workflow.sites.log import StepLog
 from evalwright_plugins.workflow.sites.plugins import Plugins
 from evalwright_plugins.workflow.sites.site import RunFiles, StepCall, StepResult
 from evalwright_plugins.workflow.sites.worker import StepContext, carry_out
@@ -68,12 +70,13 @@ class RepositorySite:
         """Carry out an attempt in a session of its own."""
         try:
             runner = self._plugins.runner(call.step.table, call.table)
-            with self._session(call) as (session, variables):
+            redactor = Redactor(credential_values(worker_environment(self._config)))
+            with self._session(call) as (session, variables), StepLog(call.log, redactor) as log:
                 context = StepContext(
                     inner=session,
                     variables=variables,
                     deadline=Deadline.after(call.timeout),
-                    log=call.log,
+                    log=log,
                     canceled=canceled,
                     started=self._started,
                 )
