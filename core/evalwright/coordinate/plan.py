@@ -42,6 +42,7 @@ class Plan:
     workspaces: Path | None
     clone: str
     paranoid: bool
+    profile: bool
     queue: str
     lock: str
     arm: str = DEFAULT_ARM
@@ -113,6 +114,7 @@ class Plan:
             workspaces=str(self.workspaces.resolve()) if self.workspaces else None,
             clone=self.clone,
             paranoid=self.paranoid,
+            profile=self.profile,
             seed=seed_of(case.id, self.repeat),
             **places,
         )
@@ -167,6 +169,7 @@ def make_plan(
         workspaces=settings.workspaces,
         clone=settings.clone,
         paranoid=settings.paranoid,
+        profile=settings.profile,
         queue=queue,
         lock=lock_of(tables, registry),
         arm=arm,
