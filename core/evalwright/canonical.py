@@ -12,6 +12,7 @@ from json.encoder import encode_basestring
 from typing import Any, TypeGuard, cast
 
 __all__ = [
+    "array_pieces",
     "canonical_json",
     "digest_bytes",
     "digest_json",
@@ -48,12 +49,17 @@ def stable_pieces(document: Mapping[str, Any]) -> Iterator[str]:
         glue = ","
         value = document[key]
         if _is_iterator(value):
-            yield "["
-            yield from (("," if number else "") + stable_json(item) for number, item in enumerate(value))
-            yield "]"
+            yield from array_pieces(value)
         else:
             yield stable_json(value)
     yield "{}" if glue == "{" else "}"
+
+
+def array_pieces(items: Iterable[Any]) -> Iterator[str]:
+    """Yield :func:`stable_json` of an array in pieces, one item after another."""
+    yield "["
+    yield from (("," if number else "") + stable_json(item) for number, item in enumerate(items))
+    yield "]"
 
 
 def digest_bytes(data: bytes) -> str:

@@ -19,6 +19,7 @@ from evalwright.coordinate.guard import GuardedQueue
 from evalwright.coordinate.inputs import Inputs
 from evalwright.coordinate.lease import Lease
 from evalwright.coordinate.plan import Plan
+from evalwright.coordinate.profile import Profile
 from evalwright.hooks import Observers
 from evalwright.interfaces import Deadline, QueueRun
 from evalwright.judging import judge_variables
@@ -165,6 +166,7 @@ def _engine(
         environment=around.environment,
         attempts=attempts,
         spend=budget.note,
+        profile=Profile(run) if part.plan.profile else None,
     )
 
 

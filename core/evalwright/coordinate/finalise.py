@@ -51,6 +51,8 @@ def finalise(engine: Engine) -> Projection:
     tidy(run)
     event = seal(run, engine.ledger, (case.id for case in engine.plan.cases))
     report = publish(run, engine.layout)
+    if engine.profile:
+        engine.profile.publish()
     engine.observers.call("run_finished", event=event, status_counts=report.counts)
     return report
 

@@ -43,6 +43,7 @@ class Plan:
     workspaces: Path | None
     clone: str
     paranoid: bool
+    profile: bool
     queue: str
     lock: str
     arm: str = DEFAULT_ARM
@@ -114,6 +115,7 @@ class Plan:
             workspaces=str(self.workspaces.resolve()) if self.workspaces else None,
             clone=self.clone,
             paranoid=self.paranoid,
+            profile=self.profile,
             seed=seed_of(case.id, self.repeat),
             **places,
         )
@@ -171,6 +173,7 @@ def make_plan(
         workspaces=settings.workspaces,
         clone=settings.clone,
         paranoid=settings.paranoid,
+        profile=settings.profile,
         queue=queue,
         lock=lock_of(tables, registry),
         arm=arm,

@@ -18,6 +18,7 @@ from evalwright.model import Manifest, PluginTable, ScorerEntry, TrialSpec
 from evalwright.prices import PriceTable
 from evalwright.redaction import Redactor, credential_values
 from evalwright.registry import PluginHost, Registry
+from evalwright.spans import NO_SPANS, Spans
 from evalwright.store import CachedStore, DirectoryStore
 from evalwright.worker.gold import GoldCases
 from evalwright.worker.lock import lock_of
@@ -157,13 +158,14 @@ class Runtime:
         self._cases: Once[str, GoldCases] = Once()
 
     @contextlib.contextmanager
-    def turn(self) -> Generator[None]:
+    def turn(self, spans: Spans = NO_SPANS) -> Generator[None]:
         """Let as many trials as there are processors do work of their own at once; the others wait without getting in the way.
 
         Hundreds of threads that all want the interpreter spend more time on handing it over than on the work. Nothing that
         waits for a command belongs into the block.
         """
-        token = self._turns.get()
+        with spans.span("turn"):
+            token = self._turns.get()
         try:
             yield
         finally:
