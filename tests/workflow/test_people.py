@@ -205,6 +205,17 @@ def test_policies_of_the_run_decide_whatever_the_file_says_now(toy: Toy) -> None
     assert called(toy, "approve", "--by", "bob")[0] == 0
 
 
+def test_run_goes_on_when_nobody_listens_any_more(toy: Toy) -> None:
+    driver = work(toy, "start", "--config", str(toy.config(workers={"builder": {"shell": True, "command": GOOD}})))
+    assert driver.stderr
+    assert driver.stdout
+    driver.stderr.close()
+
+    with driver.stdout as told:
+        assert json.loads(told.read())["data"]["status"] == "WAITING_HUMAN"
+    assert driver.wait(120) == 10
+
+
 def test_plan_that_was_changed_after_the_start_is_refused(toy: Toy) -> None:
     toy.start(worker_builder=GOOD)
     plan = toy.run().files.plan

@@ -143,7 +143,9 @@ class Workspace:
         A branch's own file counts before the packed one; see gitrepository-layout(5).
         """
         head, branch = read_small(str(self.place.git_dir / "HEAD")), read_small(str(self.place.common / self.branch))
-        return (head, branch) if head == f"ref: {self.branch}\n".encode() and branch and COMMIT.fullmatch(branch) else None
+        if head is None or branch is None or not COMMIT.fullmatch(branch):
+            return None
+        return (head, branch) if head == f"ref: {self.branch}\n".encode() else None
 
     def _committed(self, base: str) -> list[str]:
         return paths(self.git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, "HEAD"))
