@@ -10,9 +10,11 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, NamedTuple
 
-__all__ = ["NO_SPANS", "Moment", "Span", "Spans", "now"]
+__all__ = ["NO_SPANS", "TRIAL", "Moment", "Span", "Spans", "now"]
 
 Moment = tuple[int, int]
+TRIAL = "trial"
+"""The span of a whole attempt, from before it was written down until its result was durable. All others lie in it."""
 _NOTHING = contextlib.nullcontext()
 
 
