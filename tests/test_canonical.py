@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from evalwright.canonical import canonical_json, digest_json, finite, stable_json
+from evalwright.canonical import canonical_json, digest_json, digest_pieces, finite, stable_json, stable_pieces
 
 PROGRAM = """
 const lines = require('fs').readFileSync(0, 'utf8').split('\\n').filter(Boolean)
@@ -133,3 +133,13 @@ def test_finite_replaces_what_strict_json_cannot_hold_at_any_depth() -> None:
 
     assert cleaned == {"a": [None, None, 1.5], "b\ufffd": ["\ufffd", {"c": None}]}
     assert stable_json(cleaned).encode()
+
+
+@pytest.mark.parametrize("rows", [[], [1], [{"b": "\ud800", "a": None}, [], "é"]])
+@pytest.mark.parametrize("rest", [{}, {"a": {"z": [1, 2]}, "é": 0.5}, {"z": []}])
+def test_pieces_are_the_stable_form_of_the_whole(rows: list[Any], rest: dict[str, Any]) -> None:
+    whole = rest | {"rows": rows}
+
+    assert "".join(stable_pieces(rest | {"rows": iter(rows)})) == stable_json(whole)
+    assert digest_pieces(stable_pieces(rest | {"rows": iter(rows)})) == digest_json(whole)
+    assert "".join(stable_pieces(rest)) == stable_json(rest)

@@ -38,7 +38,7 @@ def test_first_layer_that_is_left_gives_the_value_and_is_its_origin(tmp_path: Pa
         ("JOBS", "four"), ("JOBS", "0"), ("JOBS", "-1"), ("JOBS", "1025"), ("JOBS", "2.5"), ("JOBS", ""),
         ("TIMEOUT", "soon"), ("TIMEOUT", "0"), ("TIMEOUT", "-5"), ("TIMEOUT", "nan"), ("TIMEOUT", "inf"),
         ("RESERVATION_TTL", "-1"), ("KEEP_WORKSPACE", "sometimes"), ("CLONE", "hardlink"), ("PARANOID", "very"),
-        ("ACKNOWLEDGE_UNSANDBOXED_RUNNER", "perhaps"),
+        ("PROFILE", "sometimes"), ("ACKNOWLEDGE_UNSANDBOXED_RUNNER", "perhaps"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("place", ["environment", "file"])
@@ -75,7 +75,7 @@ def test_every_setting_can_be_set_by_environment_and_keeps_its_origin(tmp_path: 
     values = {
         "jobs": "3", "timeout": "2.5", "evals": "e", "runs": "r", "workspaces": "w", "sandbox": "s", "queue": "q",
         "keep_workspace": "all", "acknowledge_unsandboxed_runner": "true", "reservation_ttl": "60",
-        "clone": "copy", "paranoid": "true",
+        "clone": "copy", "paranoid": "true", "profile": "true",
     }  # fmt: skip
     known = {name: values[name] for name in FIELDS if name in values}
 

@@ -7,20 +7,23 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from json.encoder import encode_basestring
 from typing import Any, TypeGuard, cast
 
 __all__ = [
+    "array_pieces",
     "canonical_json",
     "digest_bytes",
     "digest_json",
+    "digest_pieces",
     "digest_text",
     "finite",
     "is_array",
     "is_object",
     "is_sequence",
     "stable_json",
+    "stable_pieces",
 ]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -38,6 +41,27 @@ def stable_json(value: Any) -> str:
     return _STABLE(value)
 
 
+def stable_pieces(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield :func:`stable_json` of an object in pieces; a value that is an iterator is an array of which one item is held."""
+    glue = "{"
+    for key in sorted(document):
+        yield f"{glue}{stable_json(key)}:"
+        glue = ","
+        value = document[key]
+        if _is_iterator(value):
+            yield from array_pieces(value)
+        else:
+            yield stable_json(value)
+    yield "{}" if glue == "{" else "}"
+
+
+def array_pieces(items: Iterable[Any]) -> Iterator[str]:
+    """Yield :func:`stable_json` of an array in pieces, one item after another."""
+    yield "["
+    yield from (("," if number else "") + stable_json(item) for number, item in enumerate(items))
+    yield "]"
+
+
 def digest_bytes(data: bytes) -> str:
     """Return ``sha256:`` and the hex digest of ``data``."""
     return "sha256:" + hashlib.sha256(data).hexdigest()
@@ -46,6 +70,14 @@ def digest_bytes(data: bytes) -> str:
 def digest_text(text: str) -> str:
     """Return the digest of ``text`` in UTF-8; a lone surrogate counts as its three-byte form."""
     return digest_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def digest_pieces(pieces: Iterable[str]) -> str:
+    """Return the digest that :func:`digest_text` gives of all pieces together; only one is held at a time."""
+    sha256 = hashlib.sha256()
+    for piece in pieces:
+        sha256.update(piece.encode("utf-8", "surrogatepass"))
+    return "sha256:" + sha256.hexdigest()
 
 
 def digest_json(value: Any) -> str:
@@ -93,6 +125,10 @@ def finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [finite(item) for item in cast(Sequence[Any], value)]
     return value
+
+
+def _is_iterator(value: Any) -> TypeGuard[Iterator[Any]]:
+    return isinstance(value, Iterator)
 
 
 def _canonical(value: Any) -> str:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from evalwright.canonical import canonical_json, digest_bytes, digest_text, is_object
 from evalwright.errors import LedgerDamaged, RunBusy
 
-__all__ = ["GENESIS", "Damage", "Event", "Ledger", "first_damage", "last_event", "read_events"]
+__all__ = ["GENESIS", "Damage", "Event", "Ledger", "first_damage", "last_event", "read_events", "stream_events"]
 
 GENESIS = "sha256:GENESIS"
 VERSION = 1
@@ -150,14 +150,13 @@ class Ledger:
         self._size += written
 
     def _load(self, read: Reading | None) -> bytes:
-        content = self.path.read_bytes()
-        whole, torn = _split_torn(content)
-        for event in _verified(whole, self.path, read_head(self.head_path)):
+        torn = bytearray()
+        self._size = os.fstat(self._descriptor).st_size
+        for event in _verified(self.path, read_head(self.head_path), torn):
             self.seq, self.digest = event["seq"], event["digest"]
             if read:
                 read(event)
-        self._size = len(content)
-        return torn
+        return bytes(torn)
 
     def _set_aside(self, torn: bytes) -> None:
         with self.path.with_name(self.path.name + ".torn").open("ab") as file:
@@ -168,13 +167,16 @@ class Ledger:
 
 
 def read_events(path: Path) -> list[Event]:
-    """Return all events of a ledger, verified; a torn last line is left out, and nothing is repaired.
+    """Return all events of a ledger, as :func:`stream_events` gives them."""
+    return list(stream_events(path))
 
-    Raises :class:`LedgerDamaged` for damage anywhere else, ``OSError`` when the file cannot be read.
+
+def stream_events(path: Path) -> Iterator[Event]:
+    """Yield the events of a ledger, each verified; a torn last line is left out, and nothing is repaired.
+
+    Raises :class:`LedgerDamaged` for damage anywhere else once that is reached, ``OSError`` when the file cannot be read.
     """
-    head = read_head(head_of(path))
-    whole, _ = _split_torn(path.read_bytes())
-    return list(_verified(whole, path, head))
+    return _verified(path, read_head(head_of(path)), bytearray())
 
 
 def last_event(path: Path) -> Event | None:
@@ -185,8 +187,9 @@ def last_event(path: Path) -> Event | None:
     head = read_head(head_of(path))
     with path.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
-        whole, torn = _split_torn(file.read())
-    line = whole[whole.rfind(b"\n", 0, -1) + 1 :]
+        content = file.read()
+    end = content.rfind(b"\n") + 1
+    line, torn = content[content.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end], content[end:]
     event = _parsed(line)
     vouched = event is not None and not torn and {"seq": event.get("seq"), "digest": event.get("digest")} == head
     return event if event is not None and vouched and _has_its_digest(event, line) else None
@@ -195,10 +198,9 @@ def last_event(path: Path) -> Event | None:
 def first_damage(path: Path) -> Damage | None:
     """Return the first damage of a ledger, a torn tail included, or ``None`` for a whole one."""
     seq = line = 0
+    torn = bytearray()
     try:
-        head = read_head(head_of(path))
-        whole, torn = _split_torn(path.read_bytes())
-        for event in _verified(whole, path, head):
+        for event in _verified(path, read_head(head_of(path)), torn):
             seq, line = event["seq"], line + 1
     except LedgerDamaged as error:
         details = error.details
@@ -229,23 +231,26 @@ def read_head(path: Path) -> Mapping[str, Any]:
     raise _damaged(path, 1, 0, "bad_head", "the head record is not {seq, digest}")
 
 
-def _split_torn(content: bytes) -> tuple[bytes, bytes]:
-    cut = content.rfind(b"\n") + 1
-    return content[:cut], content[cut:]
+def _verified(path: Path, head: Mapping[str, Any], torn: bytearray) -> Iterator[Event]:
+    """Yield each event whose place, link and digest are right, one line held at a time; raise at the first that is not.
 
-
-def _verified(content: bytes, path: Path, head: Mapping[str, Any]) -> Iterator[Event]:
-    """Yield each event whose place, link and digest are right; raise at the first that is not."""
+    What stands behind the last line feed goes into ``torn``.
+    """
     seq, previous, number = 0, GENESIS, 0
-    for number, line in enumerate(content.split(b"\n")[:-1], 1):
-        event = _parsed(line)
-        problem = _problem(event, line, seq, previous)
-        if event is None or problem:
-            raise _damaged(path, number, seq, *(problem or ("not_json", "the line is not a JSON object")))
-        seq, previous = event["seq"], event["digest"]
-        if seq == head.get("seq") and previous != head.get("digest"):
-            raise _damaged(path, number, seq - 1, "rewritten", "the head record names another digest for this event")
-        yield event
+    with path.open("rb") as file:
+        for line in file:
+            if not line.endswith(b"\n"):
+                torn += line
+                break
+            number += 1
+            event = _parsed(line)
+            problem = _problem(event, line, seq, previous)
+            if event is None or problem:
+                raise _damaged(path, number, seq, *(problem or ("not_json", "the line is not a JSON object")))
+            seq, previous = event["seq"], event["digest"]
+            if seq == head.get("seq") and previous != head.get("digest"):
+                raise _damaged(path, number, seq - 1, "rewritten", "the head record names another digest for this event")
+            yield event
     if isinstance(head.get("seq"), int) and head["seq"] > seq:
         raise _damaged(path, number + 1, seq, "chopped", f"the head record says that {head['seq']} events were written")
 

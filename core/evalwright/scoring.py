@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from evalwright.canonical import finite
 from evalwright.errors import EvalwrightError, JudgeError, JudgeUnavailable, SandboxLost, TrialError
 from evalwright.interfaces import ScoreContext, Scorer
 from evalwright.model import BUILTIN_SCORERS, Score, ScoredTrial, ScorerEntry
+from evalwright.spans import NO_SPANS
 from evalwright.suite.expect import own_expectations
 
 __all__ = ["apply_scorers", "fold_status", "is_pure", "score_record"]
@@ -31,12 +33,13 @@ def apply_scorers(
     stored: Mapping[str, Record] | None = None,
     again: Collection[str] = (),
     spent: Callable[[ScorerEntry], Record | None] = lambda _: None,
+    span: Callable[[str], AbstractContextManager[None]] = NO_SPANS.span,
 ) -> list[Record]:
     """Return the record of every scorer that applies, in the suite's order.
 
     With ``stored`` records of an earlier scoring, scorers that are not pure are not run again, but those whose ids are in
     ``again``: their record is taken, and a missing one is an error record. ``spent`` says what a scorer's questions to judges
-    cost. In a native suite a non-zero exit that no expectation names adds a failed ``exit-code``.
+    cost; each scorer has its ``span``. In a native suite a non-zero exit that no expectation names adds a failed ``exit-code``.
     """
     records: list[Record] = []
     for entry, scorer in scorers:
@@ -48,7 +51,8 @@ def apply_scorers(
             elif scorer.applies(own):
                 records.append(_record(entry, scorer, Score.broken("the stored score is missing"), trial.native))
         elif scorer.applies(own):
-            score = _score(entry, scorer, replace(trial, expect=own), context)
+            with span(entry.id):
+                score = _score(entry, scorer, replace(trial, expect=own), context)
             record = _record(entry, scorer, score, trial.native)
             asked = spent(entry)
             records.append(record | ({"judge": finite(asked)} if asked else {}))

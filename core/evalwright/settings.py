@@ -27,6 +27,7 @@ class Settings(NamedTuple):
     """Everything a user can set outside a suite. ``timeout`` is in seconds; ``None`` leaves it to the suite.
 
     ``jobs`` is the number of trials in flight; ``slots`` that of a queue with workers of its own, else ``jobs``.
+    ``profile`` measures where the time of every trial goes.
     ``prices`` is a TOML file of prices per model, beside those that are shipped.
     """
 
@@ -41,6 +42,7 @@ class Settings(NamedTuple):
     keep_workspace: str = "none"
     clone: str = "auto"
     paranoid: bool = False
+    profile: bool = False
     acknowledge_unsandboxed_runner: bool = False
     reservation_ttl: int = 3600
     prices: Path | None = None
@@ -90,6 +92,7 @@ KINDS: Mapping[str, Any] = {
     "keep_workspace": Literal["none", "failed", "all"],
     "clone": Literal["auto", "overlay", "reflink", "copy"],
     "paranoid": bool,
+    "profile": bool,
     "acknowledge_unsandboxed_runner": bool,
     "reservation_ttl": int,
     "prices": Path,

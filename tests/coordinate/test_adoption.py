@@ -18,7 +18,7 @@ from evalwright.model import Completed, RunnerResult, TrialView, Usage
 from evalwright.rundir import changed_artifacts, sealed_digests
 from evalwright.settings import Settings
 from evalwright.store import DirectoryStore
-from evalwright.suite.read import case_lines
+from evalwright.suite.read import case_places
 from evalwright.testing import FakeSandbox, installed, within
 from evalwright.testing._detached_queue import PlainStore
 
@@ -317,20 +317,20 @@ def test_result_that_comes_after_its_attempt_was_made_again_is_logged_once_with_
     assert bench.rows("a") == [(1, False), (2, True)]
 
 
-def test_two_hundred_lost_trials_parse_the_cases_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_hundred_lost_trials_parse_all_cases_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(tmp_path, [f"c{number:03}" for number in range(200)], meta={"place": str(tmp_path)})
     bench.width = 16
     parsed: list[int] = []
 
     def counted(data: bytes) -> Any:
         parsed.append(len(data))
-        return case_lines(data)
+        return case_places(data)
 
     class LosingAll(Inline):
         def outcome(self, job: Job) -> Outcome:
             return Outcome(key=job.key, ended="lost", worker="w", reason="gone")
 
-    monkeypatch.setattr("evalwright.worker.runtime.case_lines", counted)
+    monkeypatch.setattr("evalwright.worker.gold.case_places", counted)
     outcome = bench.run(LosingAll)
 
     assert set(statuses(outcome).values()) == {"error"}

@@ -279,6 +279,7 @@ def test_every_setting_has_a_kind_and_can_come_from_the_environment(tmp_path: Pa
         "keep_workspace": "all",
         "clone": "copy",
         "paranoid": "true",
+        "profile": "true",
     }
     for name in FIELDS:
         settings = load_settings({f"EVALWRIGHT_{name.upper()}": samples.get(name, "x")}, tmp_path)

@@ -11,6 +11,7 @@ import pytest
 
 from evalwright.canonical import digest_bytes, digest_json
 from evalwright.errors import RunCorrupt
+from evalwright.ledger import Ledger, read_events
 from evalwright.report import project, verify_run
 from evalwright.rundir import RunDirectory
 
@@ -184,6 +185,36 @@ def test_other_changes_of_the_snapshot_never_change_a_verdict(run: RunDirectory,
 def test_changed_run_record_is_damage_to_verify(run: RunDirectory) -> None:
     edit(run.run_json, lambda record: record["suite_identity"].update(suite_hash="sha256:other"))
     assert verify_run_says_damaged(run)
+
+
+def test_ledger_of_an_older_version_that_names_every_case_vouches_for_the_record(run: RunDirectory) -> None:
+    events = read_events(run.ledger)
+    identity = json.loads(run.run_json.read_bytes())["suite_identity"]
+    run.ledger.unlink()
+    run.ledger.with_name("ledger.head.json").unlink()
+    with Ledger(run.ledger, run=run.path.name) as ledger:
+        for event in events:
+            started = event["type"] == "RUN_STARTED"
+            ledger.append(event["type"], event["data"] | ({"identity": identity} if started else {}))
+        ledger.commit()
+    assert verify_run(run)["ok"] is True
+
+    edit(run.run_json, lambda record: record["suite_identity"]["cases"].pop())
+
+    assert verify_run(run)["first_damage"]["code"] == "wrong_identity"
+
+
+def test_streamed_report_hash_is_that_of_the_whole_report(run: RunDirectory) -> None:
+    report = project(run)
+    assert report.report_hash == digest_json(report.normalized)
+
+
+def test_manifest_in_another_order_gives_the_same_report(run: RunDirectory) -> None:
+    disowned(run)
+    report = project(run)
+    edit(run.manifest, lambda manifest: manifest["cases"].reverse())
+    again = project(run)
+    assert (again.report_hash, again.content_hash, again.cases) == (report.report_hash, report.content_hash, report.cases)
 
 
 def ledger_lines(run: RunDirectory) -> list[bytes]:

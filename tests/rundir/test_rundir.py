@@ -136,10 +136,10 @@ def test_equal_file_is_written_again_where_the_first_is_gone(tmp_path: Path) -> 
 
 def test_rows_of_a_long_list_stand_on_one_line_each(tmp_path: Path) -> None:
     document: dict[str, Any] = {"z": {"cases": []}, "cases": [{"b": 1, "a": '\n  "cases": []'}, {}], "a": '"cases": []'}
-    text = render_rows(document, "cases")
+    text = "".join(render_rows(document, "cases"))
     assert json.loads(text) == document
     assert len(text.splitlines()) == 1 + 4 + 3 + 1 + 1
-    assert json.loads(render_rows({"cases": []}, "cases")) == {"cases": []}
+    assert json.loads("".join(render_rows({"cases": []}, "cases"))) == {"cases": []}
 
 
 @pytest.mark.parametrize("planted", ["file", "link"])

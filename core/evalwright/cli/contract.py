@@ -60,6 +60,7 @@ PAGING = (
 EXECUTION = (JOBS, TIMEOUT, RUN_ID, SANDBOX, FAIL_ON_FAIL, ACKNOWLEDGE)
 KEEP = Flag("--keep-workspace", "text", "keep the agent's workspace with the evidence", ("none", "failed", "all"))
 PARANOID = Flag("--paranoid", "flag", "read every file of the workspace again after the agent, changed or not")
+PROFILE = Flag("--profile", "flag", "measure where the time of every trial goes: profile.txt, .svg and .jsonl of the run")
 SLOTS = Flag("--slots", "count", "trials in flight in a queue with workers of its own (default: --jobs)", metavar="N")
 ARM = Flag("--arm", "list", "only this arm of the suite (repeatable; default: all of them)", metavar="NAME")
 REPEATS = Flag("--repeats", "count", "how often every arm passes over the suite (default: the suite's, or 1)", metavar="N")
@@ -102,6 +103,7 @@ VERBS: dict[str, Verb] = {
             SLOTS,
             KEEP,
             PARANOID,
+            PROFILE,
             TTL,
             *SELECTION,
         ),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Project", "open_project", "selection_of", "table_of"]
 
 EXECUTION_FLAGS = ("jobs", "slots", "timeout", "sandbox", "queue", "reservation_ttl", "acknowledge_unsandboxed_runner")
-FLAGS = (*EXECUTION_FLAGS, "keep_workspace", "paranoid")
+FLAGS = (*EXECUTION_FLAGS, "keep_workspace", "paranoid", "profile")
 
 
 class Project:

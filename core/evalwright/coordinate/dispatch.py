@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
+import itertools
 import re
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from evalwright.coordinate.budget import Budget
@@ -37,22 +39,31 @@ class Flight:
     give_up: float
 
 
-def in_turn(work: Sequence[tuple[Engine, Sequence[Case]]]) -> list[Work]:
-    """Return the trials of all runs pass by pass, and within a pass case by case with the arms in turn.
+def in_turn(work: Sequence[tuple[Engine, Sequence[Case]]]) -> Iterator[Work]:
+    """Yield the trials of all runs pass by pass, and within a pass case by case with the arms in turn.
 
     So a stopped experiment is a smaller whole one, and drift of whatever is measured hits all arms alike; no arm is always
     the first.
     """
+    parts = [_of_one(engine, cases) for engine, cases in work]
+    return heapq.merge(*parts, key=_turns(work)) if len(work) > 1 else itertools.chain(*parts)
+
+
+def _of_one(engine: Engine, cases: Sequence[Case]) -> Iterator[Work]:
+    return ((engine, case) for case in sorted(cases, key=lambda case: case.id))
+
+
+def _turns(work: Sequence[tuple[Engine, Sequence[Case]]]) -> Callable[[Work], tuple[int, int, int]]:
+    """Return what tells a trial's turn."""
     arms = {name: place for place, name in enumerate(dict.fromkeys(engine.plan.arm for engine, _ in work))}
-    ids = sorted({case.id for _, cases in work for case in cases})
-    places = {case_id: place for place, case_id in enumerate(ids)}
+    places = {case_id: place for place, case_id in enumerate(sorted({case.id for _, cases in work for case in cases}))}
 
     def turn(item: Work) -> tuple[int, int, int]:
         engine, case = item
         place = places[case.id]
         return engine.plan.repeat, place, (arms[engine.plan.arm] + place + engine.plan.repeat) % len(arms)
 
-    return sorted(((engine, case) for engine, cases in work for case in cases), key=turn)
+    return turn
 
 
 class Dispatcher:
@@ -80,7 +91,8 @@ class Dispatcher:
         self._subject = subject
         self._finish = finish
         self._total = sum(len(engine.plan.cases) for engine in engines)
-        self._waiting: deque[Work] = deque()
+        self._waiting: Iterator[Work] = iter(())
+        self._ahead: Work | None = None
         self._left: Counter[str] = Counter()
         self._flying: dict[str, Flight] = {}
         self._early: list[Outcome] = []
@@ -103,7 +115,7 @@ class Dispatcher:
         Raises ``Interrupted`` when the user stopped it, ``CostLimit`` when that much was spent, ``DiskFull`` when there is no
         room and ``WorkerRefused`` when workers have other plugins: what was done is kept, what was cut runs again on resume.
         """
-        self._waiting = deque(in_turn(work))
+        self._waiting = in_turn(work)
         self._left = Counter({engine.id: len(cases) for engine, cases in work})
         self._left.update(flight.engine.id for flight in self._flying.values())
         try:
@@ -145,9 +157,12 @@ class Dispatcher:
         for engine in self._engines.values():
             if self._budget.allows(engine.plan.arm) and (case := engine.attempts.due()):
                 return engine, case
-        if self._waiting and self._budget.allows(self._waiting[0][0].plan.arm):
-            return self._waiting.popleft()
-        return None
+        if self._ahead is None:
+            self._ahead = next(self._waiting, None)
+        if self._ahead is None or not self._budget.allows(self._ahead[0].plan.arm):
+            return None
+        work, self._ahead = self._ahead, None
+        return work
 
     def _fill(self) -> None:
         started: list[tuple[Engine, Begun]] = []

@@ -19,6 +19,7 @@ from evalwright.coordinate.guard import GuardedQueue
 from evalwright.coordinate.inputs import Inputs
 from evalwright.coordinate.lease import Lease
 from evalwright.coordinate.plan import Plan
+from evalwright.coordinate.profile import Profile
 from evalwright.hooks import Observers
 from evalwright.interfaces import Deadline, QueueRun
 from evalwright.judging import judge_variables
@@ -55,7 +56,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One leased run to carry out; ``identity`` is what it measures.
+    """One leased run to carry out; ``identity`` is what it measures, in brief.
 
     ``former`` are the events of a run that is resumed, ``done`` its finished trials, ``warnings`` of what
     casts doubt on the others.
@@ -165,6 +166,7 @@ def _engine(
         environment=around.environment,
         attempts=attempts,
         spend=budget.note,
+        profile=Profile(run) if part.plan.profile else None,
     )
 
 

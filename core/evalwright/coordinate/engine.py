@@ -13,6 +13,7 @@ from evalwright.coordinate.create import created_timestamp
 from evalwright.coordinate.delivery import Delivery
 from evalwright.coordinate.lease import Lease
 from evalwright.coordinate.plan import Plan
+from evalwright.coordinate.profile import Profile
 from evalwright.errors import DiskFull, SandboxLost, StoreError, WorkerRefused
 from evalwright.hooks import Observers
 from evalwright.interfaces import Job, Outcome
@@ -20,6 +21,7 @@ from evalwright.ledger import Event, Ledger
 from evalwright.model import Case, TrialSpec
 from evalwright.processes import current_process
 from evalwright.rundir import Layout, RunDirectory, disk_errors
+from evalwright.spans import now
 from evalwright.worker import write_failure
 
 __all__ = ["Begun", "Engine"]
@@ -57,6 +59,7 @@ class Engine:
     environment: Mapping[str, str]
     attempts: Attempts
     spend: Callable[[str, Mapping[str, Any]], None]
+    profile: Profile | None = None
     _late: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
 
     @property
@@ -70,10 +73,14 @@ class Engine:
 
     def begin(self, case: Case) -> Begun:
         """Write down that another attempt of a case starts, and return its job."""
+        begun = now() if self.profile else None
         spec = self.delivery.spec(case, self.attempts.begin(case.id), self.attempts.spoiled(case.id))
         job = self.delivery.job(spec)
         data = {"case": case.id, "attempt": spec.attempt, **current_process().as_json()}
-        return Begun(case, spec, job, self.emit("TRIAL_ATTEMPT", data))
+        event = self.emit("TRIAL_ATTEMPT", data)
+        if self.profile and begun:
+            self.profile.begun((case.id, spec.attempt), begun)
+        return Begun(case, spec, job, event)
 
     def announce(self, begun: Begun) -> None:
         """Tell the observers that an attempt was submitted."""
@@ -87,7 +94,14 @@ class Engine:
 
     def take(self, outcome: Outcome, case: Case, spec: TrialSpec) -> Event | None:
         """Write down how an attempt ended; return the event if its result counts once that is durable."""
-        result = self._result(outcome, spec)
+        if self.profile is None:
+            return self._take(self._result(outcome, spec), outcome, case, spec)
+        begun, result = now(), self._result(outcome, spec)
+        event = self._take(result, outcome, case, spec)
+        self.profile.taken((case.id, spec.attempt), result, begun, counts=event is not None)
+        return event
+
+    def _take(self, result: dict[str, Any], outcome: Outcome, case: Case, spec: TrialSpec) -> Event | None:
         self.spend(self.plan.arm, result)
         data = {"case": case.id, **{key: result.get(key) for key in FINISHED_KEYS}}
         seconds = self.attempts.backoff(case.id, result)
@@ -106,7 +120,10 @@ class Engine:
 
     def settle(self, finished: Sequence[Event]) -> None:
         """Make results durable, all in one commit; from then on they count, and the observers hear of them."""
+        begun = now() if self.profile else None
         self.commit()
+        if self.profile and begun:
+            self.profile.durable(finished, begun)
         for event in finished:
             data = event["data"]
             self.observers.call("trial_finished", event=event, case=data["case"], status=data["status"])

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TextIO
 
-from evalwright.canonical import digest_bytes
+from evalwright.canonical import digest_pieces
 from evalwright.coordinate.engine import Engine
 from evalwright.coordinate.state import place_of
+from evalwright.errors import RunCorrupt
 from evalwright.ledger import Event, Ledger
-from evalwright.report import Projection, markdown_report, project, status_counts
-from evalwright.rundir import Layout, RunDirectory, append_summary, disk_errors, read_object, write_text
+from evalwright.report import Projection, markdown_lines, project, status_counts
+from evalwright.rundir import (
+    IDENTITY_CASES,
+    Layout,
+    RunDirectory,
+    append_summary,
+    disk_errors,
+    read_around,
+    read_object,
+    read_rows,
+    write_pieces,
+)
 from evalwright.rundir.bundle import is_deterministic
 from evalwright.rundir.documents import render_rows
 from evalwright.workspace import digest_file, lasting_stamp, remove_tree
@@ -36,23 +49,22 @@ def finalise(engine: Engine) -> Projection:
     """Write the manifest and everything that follows from it; return the run's verdicts."""
     run = engine.run
     tidy(run)
-    event = seal(run, engine.ledger, [case.id for case in engine.plan.cases])
+    event = seal(run, engine.ledger, (case.id for case in engine.plan.cases))
     report = publish(run, engine.layout)
+    if engine.profile:
+        engine.profile.publish()
     engine.observers.call("run_finished", event=event, status_counts=report.counts)
     return report
 
 
-def seal(run: RunDirectory, ledger: Ledger, case_ids: list[str]) -> Event:
+def seal(run: RunDirectory, ledger: Ledger, case_ids: Iterable[str]) -> Event:
     """Put the manifest in place after everything is durable and the ledger names its digest; return RUN_FINISHED."""
-    manifest = manifest_of(run, case_ids)
-    content = render_rows(manifest, "cases").encode()
     aside = run.manifest.with_name(MANIFEST_ASIDE)
     with disk_errors(aside):
-        aside.write_bytes(content)
+        digest, counts = _write_manifest(run, aside, case_ids)
         _sync_file_system(run)
-    counts = status_counts(entry["status"] for entry in manifest["cases"])
     with disk_errors(ledger.path):
-        event = ledger.append("RUN_FINISHED", {"manifest_digest": digest_bytes(content), "status_counts": counts})
+        event = ledger.append("RUN_FINISHED", {"manifest_digest": digest, "status_counts": counts})
         ledger.commit()
     with disk_errors(run.manifest):
         os.replace(aside, run.manifest)
@@ -65,7 +77,7 @@ def publish(run: RunDirectory, layout: Layout) -> Projection:
     manifest = {"manifest_digest": digest_file(run.manifest), "manifest_stamp": lasting_stamp(run.manifest)}
     summary = {"run_id": run.path.name, "experiment": place_of(run), "report_hash": report.report_hash, **manifest}
     append_summary(layout.index, summary | {"run": report.summary | {"suite": report.suite}})
-    write_text(run.report, markdown_report(report))
+    write_pieces(run.report, (f"{line}\n" for line in markdown_lines(report)))
     return report
 
 
@@ -77,24 +89,53 @@ def tidy(run: RunDirectory) -> None:
         file.unlink(missing_ok=True)
 
 
-def manifest_of(run: RunDirectory, case_ids: list[str]) -> dict[str, Any]:
-    """Return the manifest: evalctl's keys, and per case the digests of its deterministic artifacts."""
-    record = read_object(run.run_json)
+def manifest_of(run: RunDirectory, case_ids: Iterable[str]) -> dict[str, Any]:
+    """Return the manifest: evalctl's keys, and per case the digests of its deterministic artifacts.
+
+    The cases are read while they are iterated, which can be done once. Raises ``RunCorrupt``.
+    """
+    record, count = read_around(run.run_json, *IDENTITY_CASES)
     identity = record["suite_identity"]
-    inputs = dict(identity["cases"])
     return {
         "schema_version": 1,
         "run_id": record["run_id"],
-        "suite": {
-            "name": identity["suite_name"],
-            "hash": identity["suite_hash"],
-            "case_count": len(identity["cases"]),
-        },
+        "suite": {"name": identity["suite_name"], "hash": identity["suite_hash"], "case_count": count},
         "created_ts": record["created_ts"],
         "execution": record["execution"],
         "replayed_from": record["replayed_from"],
-        "cases": [_entry(run, case_id, inputs[case_id]) for case_id in sorted(case_ids)],
+        "cases": (_entry(run, case_id, input_hash) for case_id, input_hash in _inputs(run, sorted(case_ids))),
     }
+
+
+def _write_manifest(run: RunDirectory, place: Path, case_ids: Iterable[str]) -> tuple[str, dict[str, int]]:
+    """Write the manifest; return its digest and how often each status occurs."""
+    manifest = manifest_of(run, case_ids)
+    statuses: Counter[str] = Counter()
+
+    def counted() -> Iterator[Mapping[str, Any]]:
+        for entry in manifest["cases"]:
+            statuses[entry["status"]] += 1
+            yield entry
+
+    with place.open("w", encoding="utf-8", newline="") as file:
+        digest = digest_pieces(_written(render_rows({**manifest, "cases": counted()}, "cases"), file))
+    return digest, status_counts(statuses.elements())
+
+
+def _written(pieces: Iterable[str], file: TextIO) -> Iterator[str]:
+    for piece in pieces:
+        file.write(piece)
+        yield piece
+
+
+def _inputs(run: RunDirectory, case_ids: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield sorted cases with the digests of their inputs, which the record holds in the same order."""
+    recorded = read_rows(run.run_json, *IDENTITY_CASES)
+    for wanted in case_ids:
+        digest = next((digest for case_id, digest in recorded if case_id == wanted), None)
+        if digest is None:
+            raise RunCorrupt(f"{run.run_json} does not say what the case {wanted} was", hint="restore it from a copy")
+        yield wanted, digest
 
 
 def _entry(run: RunDirectory, case_id: str, input_hash: str) -> dict[str, Any]:

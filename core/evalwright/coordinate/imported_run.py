@@ -12,7 +12,7 @@ from evalwright.interfaces import ImportedRun, ImportedTrial
 from evalwright.ledger import Ledger
 from evalwright.model import Completed, Manifest, Output, RunnerResult
 from evalwright.redaction import Redactor
-from evalwright.rundir import OUR_FORMAT, BundleWriter, RunDirectory, disk_errors, write_document
+from evalwright.rundir import OUR_FORMAT, BundleWriter, RunDirectory, disk_errors, identity_in_brief, write_document
 from evalwright.scoring import fold_status, score_record
 from evalwright.suite import Description
 from evalwright.worker.evidence import runner_record
@@ -84,7 +84,8 @@ class ImportedRunWriter:
             raise PluginInvalid(f"the run {self.run_id} has no trial", hint="yield its trials after it")
         write_document(self.run.run_json, self._record())
         with disk_errors(self.run.ledger), Ledger(self.run.ledger, run=self.run_id) as ledger:
-            ledger.append("RUN_STARTED", {"trials": len(self._waiting), "identity": self.identity, "sandbox": "none"})
+            measured = identity_in_brief(self.identity)
+            ledger.append("RUN_STARTED", {"trials": len(self._waiting), "identity": measured, "sandbox": "none"})
             for trial in self._waiting:
                 ledger.append("TRIAL_FINISHED", self._bundle(trial))
             ledger.commit()

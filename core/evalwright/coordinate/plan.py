@@ -11,6 +11,7 @@ from evalwright.canonical import digest_json, digest_text, is_object
 from evalwright.coordinate.inputs import Inputs
 from evalwright.coordinate.judges import check_judges
 from evalwright.errors import CapabilityMissing, PluginFailed, UsageError
+from evalwright.interfaces import Runner
 from evalwright.model import DEFAULT_ARM, Case, Manifest, PluginTable, Suite, TrialSpec
 from evalwright.prices import read_prices
 from evalwright.registry import Loaded, Registry
@@ -42,6 +43,7 @@ class Plan:
     workspaces: Path | None
     clone: str
     paranoid: bool
+    profile: bool
     queue: str
     lock: str
     arm: str = DEFAULT_ARM
@@ -79,7 +81,7 @@ class Plan:
         return {
             "suite_name": self.suite.name,
             "suite_hash": self.suite_hash,
-            "cases": sorted([case.id, digest_json(dict(case.record))] for case in self.cases),
+            "cases": sorted([case.id, digest_json(case.record)] for case in self.cases),
             "fixtures_hash": inputs.fixtures_hash(),
             "hidden_hash": inputs.hidden_hash(gold, self.cases),
             "arm_digest": self.arm_digest,
@@ -88,14 +90,16 @@ class Plan:
 
     def spec(self, case: Case, attempt: int, *, run_id: str, inputs: Inputs, **places: Any) -> TrialSpec:
         """Return the spec of one trial; ``places`` says how its worker reaches its inputs and what it continues."""
+        record = case.record
         return TrialSpec(
             run_id=run_id,
             suite=self.suite.name,
             suite_digest=self.suite_hash,
             native=self.suite.native,
             case_id=case.id,
-            case_digest=digest_json(dict(case.record)),
-            case=self._view(case, run_id),
+            case_digest=digest_json(record),
+            line=case.line,
+            case=self._view(record, run_id),
             fixture_digest=inputs.fixtures[case.workspace],
             gold_digest=inputs.gold,
             files_digest=inputs.files,
@@ -111,17 +115,18 @@ class Plan:
             workspaces=str(self.workspaces.resolve()) if self.workspaces else None,
             clone=self.clone,
             paranoid=self.paranoid,
+            profile=self.profile,
             seed=seed_of(case.id, self.repeat),
             **places,
         )
 
-    def _view(self, case: Case, run_id: str) -> dict[str, Any]:
+    def _view(self, record: Mapping[str, Any], run_id: str) -> dict[str, Any]:
         """Return the case as its runner sees it: without gold, under an id that tells nothing, nor do paths or tags."""
         shown: frozenset[str] = frozenset() if self.suite.agent.reveal_expect else SECRET_KEYS
-        view = {key: value for key, value in case.record.items() if key not in shown}
+        view = {key: value for key, value in record.items() if key not in shown}
         if not self.suite.agent.reveal_id:
             view = {key: value for key, value in view.items() if key not in TELLING_KEYS}
-            view |= {"id": digest_text(f"{run_id}/{case.id}")[7:19], "workspace": "."}
+            view |= {"id": digest_text(f"{run_id}/{record['id']}")[7:19], "workspace": "."}
         return view
 
 
@@ -151,7 +156,10 @@ def make_plan(
     uses += [("service", table.use) for table in suite.services.values()]
     if suite.agent.transcript:
         uses.append(("transcript", suite.agent.transcript["parser"]["use"]))
+    _check_workspace(registry.load("runner", suite.runner.use), registry.load("sandbox", sandbox.use))
     used = _preflight(checked, sandbox, queue)
+    if workers := [use for kind, use in dict.fromkeys(used) if kind == "runner"]:
+        tables["workers"] = workers
     plugins = tuple(registry.load(kind, use) for kind, use in dict.fromkeys([*uses, *used]))
     plugins = (*plugins, Registry(Path()).load("queue", queue))
     check_requirements(suite, plugins, sandbox.use, checked.registry)
@@ -165,6 +173,7 @@ def make_plan(
         workspaces=settings.workspaces,
         clone=settings.clone,
         paranoid=settings.paranoid,
+        profile=settings.profile,
         queue=queue,
         lock=lock_of(tables, registry),
         arm=arm,
@@ -224,6 +233,16 @@ def check_requirements(suite: Suite, plugins: Sequence[Loaded], sandbox: str, re
             f"the suite {suite.name} requires {', '.join(missing)}; the sandbox {sandbox} does not give that",
             hint=f"choose one that does: --sandbox {' or '.join(better)}" if better else "no installed sandbox does",
             valid_values=sorted(offered),
+        )
+
+
+def _check_workspace(runner: Loaded, sandbox: Loaded) -> None:
+    """Raise ``CapabilityMissing`` for a sandbox that keeps the workspace where the runner cannot work with it."""
+    if issubclass(runner.cls, Runner) and runner.cls.needs_workspace and not getattr(sandbox.cls, "in_place", True):
+        raise CapabilityMissing(
+            f"the runner {runner.reference} works with the workspace on this host; the sandbox {sandbox.reference} keeps it "
+            "elsewhere",
+            hint="choose one that keeps it here: --sandbox bubblewrap or subprocess",
         )
 
 

@@ -34,6 +34,7 @@ from evalwright.rundir import (
     changed_artifacts,
     check_id,
     disk_errors,
+    identity_in_brief,
     read_object,
     sealed_digests,
     write_document,
@@ -135,7 +136,8 @@ class _Rescored:
         with self.grading, ThreadPoolExecutor(self.request.settings.jobs) as pool:
             finished = list(pool.map(self._trial, self.cases))
         with disk_errors(self.run.ledger), Ledger(self.run.ledger, run=self.run_id) as ledger:
-            ledger.append("RUN_STARTED", {"trials": len(finished), "identity": self.identity, "sandbox": self.plan.sandbox})
+            measured = identity_in_brief(self.identity)
+            ledger.append("RUN_STARTED", {"trials": len(finished), "identity": measured, "sandbox": self.plan.sandbox})
             for data in finished:
                 ledger.append("TRIAL_FINISHED", data)
             ledger.append("RESCORED", {"of": self.source.path.name, "scorers": sorted(self.again)})
@@ -177,7 +179,7 @@ class _Rescored:
         bundle = BundleWriter(self.run.case(case.id))
         for name in filter(self._is_kept, digests):
             bundle.write_bytes(name, (former / name).read_bytes())
-        bundle.write_document("input.json", dict(case.record))
+        bundle.write_document("input.json", case.record)
         records, judging = self.grading.scores(case, former, bundle, self.again, self.cell.repeat)
         status, fault = folded(former, records)
         score = {"case_id": case.id, "status": status, "ok": status == "pass", "scores": records}

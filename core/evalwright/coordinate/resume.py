@@ -29,6 +29,7 @@ from evalwright.rundir import (
     Layout,
     RunDirectory,
     changed_artifacts,
+    identity_in_brief,
     read_object,
     sealed_digests,
 )
@@ -97,7 +98,13 @@ def taken(run: RunDirectory, record: Mapping[str, Any], around: Surroundings) ->
         lease.release()
         raise
     return Part(
-        lease=lease, plan=plan, inputs=inputs, identity=record["suite_identity"], former=events, done=done, warnings=warnings
+        lease=lease,
+        plan=plan,
+        inputs=inputs,
+        identity=identity_in_brief(record["suite_identity"]),
+        former=events,
+        done=done,
+        warnings=warnings,
     )
 
 

@@ -21,7 +21,7 @@ from evalwright.errors import RunBusy, RunConflict
 from evalwright.model import DEFAULT_ARM, Case
 from evalwright.processes import Stop
 from evalwright.report import Projection, project, rates
-from evalwright.rundir import RunDirectory, check_id, disk_errors, read_object
+from evalwright.rundir import RunDirectory, check_id, disk_errors, identity_in_brief, read_object
 from evalwright.rundir.experiment import Cell, ExperimentRecord
 from evalwright.store import DirectoryStore
 
@@ -114,10 +114,12 @@ def run_experiment(request: RunRequest, *, stop: Stop, observers: ObserverSource
         warn=warn,
         environment=request.environment,
     )
+    cells = [cell for cell, *_ in passes]
     parts = created(request, passes, record)
+    del passes  # What they measure is on record now, a line per case.
     alone = len(parts) == 1
     reports = drive(parts, around, subject=subject, queue_directory=None if alone else record.queue, max_cost=request.max_cost)
-    runs = [RunOutcome(run=request.layout.run(cell.run_id), report=reports[cell.run_id]) for cell, *_ in passes]
+    runs = [RunOutcome(run=request.layout.run(cell.run_id), report=reports[cell.run_id]) for cell in cells]
     return ExperimentOutcome(id=subject, runs=runs)
 
 
@@ -148,7 +150,7 @@ def created(request: RunRequest, passes: Sequence[Pass], record: ExperimentRecor
     try:
         for cell, plan, inputs, identity in passes:
             lease = create_run(request, plan, inputs, identity, cell.run_id, record.id)
-            parts.append(Part(lease=lease, plan=plan, inputs=inputs, identity=identity))
+            parts.append(Part(lease=lease, plan=plan, inputs=inputs, identity=identity_in_brief(identity)))
         record.link((cell.run_id for cell, *_ in passes), request.replayed_from)
     except BaseException:
         for part in parts:

@@ -23,7 +23,7 @@ class ThreadedQueue(Queue[C]):
         super().__init__(config, host)
         self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
         self._known: set[str] = set()
-        self._threads: set[threading.Thread] = set()
+        self._threads: dict[str, threading.Thread] = {}
         self._lock = threading.Lock()
 
     @abstractmethod
@@ -43,7 +43,7 @@ class ThreadedQueue(Queue[C]):
                 self._known.add(job.key)
                 self.accept(job)
             thread = threading.Thread(target=self._run, args=(job,), name=f"trial-{job.key}", daemon=True)
-            self._threads.add(thread)
+            self._threads[job.key] = thread
             thread.start()
 
     def poll(self, timeout: float) -> Sequence[Outcome]:
@@ -58,11 +58,12 @@ class ThreadedQueue(Queue[C]):
 
     def join(self, deadline: Deadline) -> None:
         """Cancel everything that still runs and wait for its end."""
-        with self._lock:
-            keys = list(self._known)
-        self.cancel(keys)
-        for thread in list(self._threads):
+        left = dict(self._threads)
+        self.cancel(left)
+        for thread in left.values():
             thread.join(deadline.remaining)
+        with self._lock:
+            self._known.clear()
 
     def _run(self, job: Job) -> None:
         try:
@@ -70,4 +71,4 @@ class ThreadedQueue(Queue[C]):
         except Exception as error:
             outcome = Outcome(key=job.key, ended="lost", worker=threading.current_thread().name, reason=str(error))
         self._outcomes.put(outcome)
-        self._threads.discard(threading.current_thread())
+        self._threads.pop(job.key, None)

@@ -6,6 +6,7 @@ from evalwright.lazy import lazy
 
 if TYPE_CHECKING:
     from evalwright.model.manifest import Change, Entry, Manifest
+    from evalwright.model.reported_usage import read_usage, usage_from
     from evalwright.model.result import Completed, Output, RunnerResult
     from evalwright.model.score import Finding, Score, ScoredTrial, ServiceRecord
     from evalwright.model.spec import TrialSpec, TrialView
@@ -29,6 +30,7 @@ else:
         __name__,
         {
             ".manifest": "Change Entry Manifest",
+            ".reported_usage": "read_usage usage_from",
             ".result": "Completed Output RunnerResult",
             ".score": "Finding Score ScoredTrial ServiceRecord",
             ".spec": "TrialSpec TrialView",
@@ -66,4 +68,6 @@ __all__ = [
     "TrialSpec",
     "TrialView",
     "Usage",
+    "read_usage",
+    "usage_from",
 ]

@@ -15,10 +15,12 @@ class TrialSpec:
     """One case in one run, inputs named by digest.
 
     ``case`` is the view that the runner may see; ``gold_digest`` names the tree with the full cases and hidden files,
-    which is opened only after every process of the agent is dead. ``tables`` holds the resolved plugin tables
+    which is opened only after every process of the agent is dead; ``line`` is where this one stands in the cases file,
+    0 where that is not known. ``tables`` holds the resolved plugin tables
     (``runner``, ``agent``, ``sandbox``, ``scorers``, ``judges``); environment variables appear by name only. ``store`` is the
     content store's path where workers share a file system, else ``None``; ``workspaces`` where the user wants trials to live,
     ``clone`` by which way a workspace is made. ``paranoid`` reads all of it again after the agent.
+    ``profile`` has the worker tell its measured spans.
     ``seeds`` names the blob that each service of the trial starts from, by the service's name.
     ``suite_directory`` is the suite's snapshot where workers can read it; elsewhere ``suite_tree`` names the suite without
     fixtures and gold. ``former_attempts`` are the rows of attempts that were retried, for the record. ``journal`` is the
@@ -32,6 +34,7 @@ class TrialSpec:
     native: bool
     case_id: str
     case_digest: str
+    line: int = 0
     case: Mapping[str, Any]
     fixture_digest: str
     gold_digest: str
@@ -50,6 +53,7 @@ class TrialSpec:
     workspaces: str | None = None
     clone: str = "auto"
     paranoid: bool = False
+    profile: bool = False
     suite_directory: str | None = None
     suite_tree: str | None = None
     former_attempts: Sequence[Mapping[str, Any]] = ()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 __all__ = [
@@ -27,6 +29,8 @@ DEFAULT_ALPHA = 0.05
 """The chance of a false alarm that a comparison accepts unless its suite says otherwise."""
 METRICS = ("pass_rate", "score", "cost", "duration")
 """The metrics that every trial can have, whatever its scorers."""
+
+NO_SERVICES: Mapping[str, str] = MappingProxyType({})
 
 BUILTIN_SCORERS = (
     "contains",
@@ -132,24 +136,40 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One task. ``record`` is the case exactly as written, with its id; ``line`` where it stands in the cases file.
+    """One task. ``text`` is the case as JSON in UTF-8, with its id; ``line`` where it stands in the cases file.
 
+    A suite may have many thousands of cases, so what may be long is read from ``text`` when it is asked for.
     ``services`` maps the name of a service to the path of its seed.
     """
 
     id: str
-    task: str
     workspace: str
-    record: Mapping[str, Any]
+    text: bytes
     line: int = 0
     diff: str | None = None
-    expect: Mapping[str, Any] = field(default_factory=dict[str, Any])
     hidden: str | None = None
     gold: str | Mapping[str, Any] | None = None
     timeout: float | None = None
     tags: tuple[str, ...] = ()
     split: str | None = None
-    services: Mapping[str, str] = field(default_factory=dict[str, str])
+    services: Mapping[str, str] = field(default_factory=lambda: NO_SERVICES)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Return the case exactly as written, with its id: read anew each time."""
+        record: dict[str, Any] = json.loads(self.text)
+        return record
+
+    @property
+    def task(self) -> str:
+        """Return what the agent is asked to do."""
+        return str(self.record["task"])
+
+    @property
+    def expect(self) -> Mapping[str, Any]:
+        """Return what the scorers expect."""
+        expect: Mapping[str, Any] = self.record.get("expect", {})
+        return expect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from evalwright.report.experiment import ExperimentView, read_experiment, read_subject
     from evalwright.report.explain import explain_trial, explanation_text
     from evalwright.report.forms.junit import durations_of, junit_report
-    from evalwright.report.forms.markdown import markdown_report
+    from evalwright.report.forms.markdown import markdown_lines, markdown_report
     from evalwright.report.forms.text import case_lines, text_report
     from evalwright.report.projection import Projection, ReportedCase, project
     from evalwright.report.totals import rates, status_counts
@@ -22,7 +22,7 @@ else:
             ".experiment": "ExperimentView read_experiment read_subject",
             ".explain": "explain_trial explanation_text",
             ".forms.junit": "durations_of junit_report",
-            ".forms.markdown": "markdown_report",
+            ".forms.markdown": "markdown_lines markdown_report",
             ".forms.text": "case_lines text_report",
             ".projection": "Projection ReportedCase project",
             ".totals": "rates status_counts",
@@ -44,6 +44,7 @@ __all__ = [
     "explain_trial",
     "explanation_text",
     "junit_report",
+    "markdown_lines",
     "markdown_report",
     "project",
     "rates",

@@ -24,7 +24,7 @@ def spans_of(events: Iterable[Event]) -> dict[str, Span]:
         if event["type"] == "TRIAL_ATTEMPT":
             begun[key] = moment
         elif key in begun:
-            spans[data["case"]] = (begun[key], moment)
+            spans[data["case"]] = (begun.pop(key), moment)
     return spans
 
 

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import itertools
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evalwright.canonical import digest_json, is_array, is_object
+from evalwright.canonical import digest_json, digest_pieces, is_array, is_object, stable_pieces
 from evalwright.errors import EvalwrightError, LedgerDamaged, RunCorrupt, RunNotFound
-from evalwright.ledger import Event, read_events
+from evalwright.ledger import Event, stream_events
 from evalwright.model import Total, Usage
 from evalwright.report.totals import mean_score, status_counts, usage_totals
-from evalwright.rundir import OUR_FORMAT, RunDirectory, changed_artifacts, read_object
+from evalwright.rundir import (
+    IDENTITY_CASES,
+    OUR_FORMAT,
+    RunDirectory,
+    changed_artifacts,
+    read_around,
+    read_object,
+    read_rows,
+)
 from evalwright.workspace import digest_file
 
 if TYPE_CHECKING:
@@ -22,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Projection", "ReportedCase", "failure_reason", "is_ours", "project"]
 
 ATTEMPTS = frozenset({"TRIAL_FINISHED", "TRIAL_RETRIED", "TRIAL_LATE"})
+CONTENTS = ("input.json", "input.diff", "output.txt", "workspace-after.json")
+MAX_SHARED = 1000
 Record = dict[str, str]
 
 
@@ -34,7 +46,6 @@ class ReportedCase:
     scores: Sequence[Mapping[str, Any]]
     fault: str | None = None
     reason: str | None = None
-    digests: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def ok(self) -> bool:
@@ -52,6 +63,7 @@ class Projection:
     """The verdicts of one run. ``sealed`` says whether ledger and digests vouch for them.
 
     ``usages`` is what each attempt consumed, counted or not, ``None`` where the agent did not tell; it is no part of the hash.
+    ``content_hash`` is the digest of inputs, outputs and suite: two runs with equal verdicts but other answers differ here.
     """
 
     run_id: str
@@ -61,8 +73,9 @@ class Projection:
     sealed: bool
     warnings: Sequence[Record] = ()
     usages: Sequence[Usage | None] = ()
+    content_hash: str = ""
 
-    @property
+    @cached_property
     def counts(self) -> dict[str, int]:
         """Return how often each status occurs."""
         return status_counts(case.status for case in self.cases)
@@ -98,29 +111,20 @@ class Projection:
         """Return ``{ok, case_count, status_counts}``."""
         return {"ok": self.ok, "case_count": len(self.cases), "status_counts": self.counts}
 
-    @cached_property
+    @property
     def normalized(self) -> dict[str, Any]:
         """Return what the report hash covers: verdicts and reasons, no durations, no run id."""
-        return {
-            "run": {"ok": self.ok, "suite": self.suite, "case_count": len(self.cases), "status_counts": self.counts},
-            "failures": [
-                {"id": case.id, "status": case.status, "scores": [_shown(score) for score in case.scores]}
-                for case in self.failures
-            ],
-            "cases": [{"id": case.id, "status": case.status, "ok": case.ok} for case in self.cases],
-        }
+        return {"run": self._run, "failures": list(map(_failure, self.failures)), "cases": list(map(_verdict, self.cases))}
 
     @cached_property
     def report_hash(self) -> str:
-        """Return the digest of :attr:`normalized`."""
-        return digest_json(self.normalized)
+        """Return the digest of :attr:`normalized`, of which only one case is made at a time."""
+        cases, failures = map(_verdict, self.cases), map(_failure, self.failures)
+        return digest_pieces(stable_pieces({"run": self._run, "failures": failures, "cases": cases}))
 
-    @cached_property
-    def content_hash(self) -> str:
-        """Return the digest of inputs, outputs and suite: two runs with equal verdicts but other answers differ here."""
-        names = ("input.json", "input.diff", "output.txt", "workspace-after.json")
-        cases = [[case.id, [case.digests.get(name) for name in names]] for case in self.cases]
-        return digest_json({"suite": self.suite_hash, "cases": cases})
+    @property
+    def _run(self) -> dict[str, Any]:
+        return {"ok": self.ok, "suite": self.suite, "case_count": len(self.cases), "status_counts": self.counts}
 
 
 def project(run: RunDirectory) -> Projection:
@@ -137,11 +141,6 @@ def project(run: RunDirectory) -> Projection:
     return _Projector(run).project()
 
 
-def stored_warnings(run: RunDirectory) -> list[Record]:
-    """Return what was said when a run was planned, such as that its agent judges itself. Raises ``RunCorrupt``."""
-    return _warnings_in(read_object(run.run_json)) if run.run_json.is_file() else []
-
-
 def _warnings_in(record: Mapping[str, Any]) -> list[Record]:
     found: Any = record.get("warnings")
     return [dict(one) for one in found if is_object(one) and {"code", "message"} <= one.keys()] if is_array(found) else []
@@ -149,7 +148,16 @@ def _warnings_in(record: Mapping[str, Any]) -> list[Record]:
 
 def is_ours(run: RunDirectory) -> bool:
     """Tell whether this program made a run. Raises ``RunCorrupt`` for one that a newer version wrote."""
-    form = read_object(run.run_json).get("format") if run.run_json.is_file() else None
+    return _is_ours(run, _record_of(run))
+
+
+def _record_of(run: RunDirectory) -> dict[str, Any]:
+    """Return the run's record without its list of cases, an empty one where there is none."""
+    return read_around(run.run_json, *IDENTITY_CASES)[0] if run.run_json.is_file() else {}
+
+
+def _is_ours(run: RunDirectory, record: Mapping[str, Any]) -> bool:
+    form = record.get("format")
     if form != OUR_FORMAT and str(form).startswith(OUR_FORMAT.partition("/")[0] + "/"):
         raise RunCorrupt(
             f"run {run.path.name} was written by a newer version: its format is {form}, this version reads {OUR_FORMAT}",
@@ -159,44 +167,68 @@ def is_ours(run: RunDirectory) -> bool:
 
 
 class _Projector:
+    """Reads a run case by case: what is held of each is its verdict, and what its scorers objected to."""
+
     def __init__(self, run: RunDirectory) -> None:
         self.run = run
-        self.manifest = read_object(run.manifest)
-        self.warnings: list[Record] = []
+        record = _record_of(run)
+        self.ours = _is_ours(run, record)
+        self.warnings = _warnings_in(record)
         self.usages: list[Usage | None] = []
-        self.ours = is_ours(run)
+        self._shared = _Shared()
 
     def project(self) -> Projection:
-        self.warnings += stored_warnings(self.run)
         try:
-            entries = sorted(self.manifest["cases"], key=lambda entry: entry["id"])
-            suite = self.manifest["suite"]
-            self._check_entries(entries, suite["case_count"])
+            manifest, entries = self._manifest()
+            suite = manifest["suite"]
             sealed = self._sealed() and not self._suite_changed(suite["hash"])
-            cases = [self._case(entry, sealed=sealed) for entry in entries]
+            cases: list[ReportedCase] = []
+            contents = {"suite": suite["hash"], "cases": self._contents(entries, cases, sealed=sealed)}
+            content_hash = digest_pieces(stable_pieces(contents))
         except (KeyError, TypeError, AttributeError) as error:
             raise RunCorrupt(
                 f"{self.run.path} does not hold what a run holds: {type(error).__name__} {error}",
                 hint="restore the run directory from a copy",
             ) from error
         return Projection(
-            run_id=str(self.manifest["run_id"]),
+            run_id=str(manifest["run_id"]),
             suite=suite["name"],
             suite_hash=suite["hash"],
             cases=cases,
             sealed=sealed,
             warnings=self.warnings,
             usages=self.usages,
+            content_hash=content_hash,
         )
 
-    def _check_entries(self, entries: Sequence[Mapping[str, Any]], count: int) -> None:
-        """Refuse a manifest that lists a case twice, or an unsealed one that lists another number than it claims."""
-        ids = [entry["id"] for entry in entries]
-        doubled = sorted({case_id for case_id in ids if ids.count(case_id) > 1}) if len(set(ids)) < len(ids) else []
-        if doubled:
-            raise RunCorrupt(f"{self.run.manifest} lists {doubled[0]} twice", hint="restore it from a copy")
-        if len(ids) != count and not self.ours:
-            raise RunCorrupt(f"{self.run.manifest} lists {len(ids)} of {count} cases", hint="restore it from a copy")
+    def _manifest(self) -> tuple[dict[str, Any], Iterable[Mapping[str, Any]]]:
+        """Return the manifest without its cases, and these by id: read once more if they stand in that order, else held.
+
+        Refuses one that lists a case twice, or an unsealed one that lists another number than it claims.
+        """
+        path, ids = self.run.manifest, _Order()
+        manifest, count = read_around(path, "cases", see=lambda entry: ids.see(entry["id"]))
+        if not is_array(manifest["cases"]):
+            raise TypeError("cases are no list")
+        entries: Iterable[Mapping[str, Any]] = read_rows(path, "cases")
+        if not ids.rising:
+            entries = sorted(entries, key=lambda entry: entry["id"])
+            for one, other in itertools.pairwise(entries):
+                if one["id"] == other["id"]:
+                    raise RunCorrupt(f"{path} lists {one['id']} twice", hint="restore it from a copy")
+        if count != manifest["suite"]["case_count"] and not self.ours:
+            total = manifest["suite"]["case_count"]
+            raise RunCorrupt(f"{path} lists {count} of {total} cases", hint="restore it from a copy")
+        return manifest, entries
+
+    def _contents(
+        self, entries: Iterable[Mapping[str, Any]], cases: list[ReportedCase], *, sealed: bool
+    ) -> Iterator[list[Any]]:
+        """Add every case, and yield its part of the content hash."""
+        for entry in entries:
+            case, digests = self._case(entry, sealed=sealed)
+            cases.append(case)
+            yield [case.id, [digests.get(name) for name in CONTENTS]]
 
     @cached_property
     def rescorer(self) -> Rescorer:
@@ -208,15 +240,23 @@ class _Projector:
         if not self.ours:
             self._warn("W_UNSEALED", "this run was not written by evalwright: nothing vouches for its artifacts")
             return False
+        usages: list[Usage | None] = []
+        warnings: list[Record] = []
+        finished: Mapping[str, Any] = {}
         try:
-            events = read_events(self.run.ledger)
+            for event in stream_events(self.run.ledger):
+                if event["type"] in ATTEMPTS:
+                    usages.append(_usage(event))
+                elif event["type"] == "RUN_RESUMED":
+                    warnings += _warnings_in(event["data"])
+                elif event["type"] == "RUN_FINISHED":
+                    finished = event["data"]
         except (OSError, LedgerDamaged) as error:
             self._warn("W_ARTIFACT_TAMPERED", f"the ledger cannot vouch for the run: {error}")
             return False
-        self.usages = [_usage(event) for event in events if event["type"] in ATTEMPTS]
-        self.warnings += [one for event in events if event["type"] == "RUN_RESUMED" for one in _warnings_in(event["data"])]
-        finished = [event["data"] for event in events if event["type"] == "RUN_FINISHED"]
-        if not finished or finished[-1].get("manifest_digest") != digest_file(self.run.manifest):
+        self.usages = usages
+        self.warnings += warnings
+        if finished.get("manifest_digest") != digest_file(self.run.manifest):
             self._warn("W_ARTIFACT_TAMPERED", "manifest.json is not the one that the ledger names")
             return False
         return True
@@ -230,7 +270,8 @@ class _Projector:
             self._warn("W_ARTIFACT_TAMPERED", "suite-snapshot/suite.json is not the suite that was run")
         return changed
 
-    def _case(self, entry: Mapping[str, Any], *, sealed: bool) -> ReportedCase:
+    def _case(self, entry: Mapping[str, Any], *, sealed: bool) -> tuple[ReportedCase, Mapping[str, str]]:
+        """Return a case, and the digests of its artifacts."""
         case_id = entry["id"]
         directory = self.run.case(case_id)
         digests: Mapping[str, str] = entry.get("digests") or {}
@@ -239,11 +280,21 @@ class _Projector:
             self._warn("W_ARTIFACT_TAMPERED", f"cases/{case_id}: {', '.join(changed)} changed since the run")
         if sealed and digests and not changed:
             score = read_object(directory / "score.json")
-            return _reported(case_id, score["status"], score["scores"], score.get("fault"), digests, directory)
+            return self._reported(case_id, score["status"], score["scores"], score.get("fault"), directory), digests
         status, scores, fault = self._judged(case_id, directory)
         if self.ours:
             status, fault = "error", "harness"
-        return _reported(case_id, status, scores, fault, digests or _content_digests(directory), directory)
+        case = self._reported(case_id, status, scores, fault, directory)
+        return case, digests or _content_digests(directory)
+
+    def _reported(
+        self, case_id: Any, status: str, scores: Sequence[Mapping[str, Any]], fault: str | None, directory: Path
+    ) -> ReportedCase:
+        reason = failure_reason(directory) if status == "error" else None
+        fault = None if fault is None else sys.intern(str(fault))
+        return ReportedCase(
+            id=str(case_id), status=sys.intern(str(status)), scores=self._shared.scores(scores), fault=fault, reason=reason
+        )
 
     def _judged(self, case_id: str, directory: Path) -> tuple[str, Sequence[Mapping[str, Any]], str | None]:
         try:
@@ -259,16 +310,30 @@ class _Projector:
         self.warnings.append({"code": code, "message": message})
 
 
-def _reported(
-    case_id: Any,
-    status: str,
-    scores: Sequence[Mapping[str, Any]],
-    fault: str | None,
-    digests: Mapping[str, str],
-    directory: Path,
-) -> ReportedCase:
-    reason = failure_reason(directory) if status == "error" else None
-    return ReportedCase(id=str(case_id), status=status, scores=scores, fault=fault, reason=reason, digests=digests)
+class _Shared:
+    """Scores that many cases have in common, held once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Sequence[Mapping[str, Any]]] = {}
+
+    def scores(self, scores: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        """Return equal scores; the same object each time if they have no findings and are no rarity."""
+        if any(score["findings"] for score in scores):
+            return scores
+        key = repr(scores)
+        return self._known.setdefault(key, scores) if len(self._known) < MAX_SHARED else self._known.get(key, scores)
+
+
+class _Order:
+    """Whether names that are seen one after another rise."""
+
+    def __init__(self) -> None:
+        self.rising = True
+        self._last = ""
+
+    def see(self, name: str) -> None:
+        self.rising = self.rising and self._last < name
+        self._last = name
 
 
 def failure_reason(directory: Path) -> str | None:
@@ -285,10 +350,17 @@ def _usage(event: Event) -> Usage | None:
     return Usage.from_json(usage) if is_object(usage) else None
 
 
+def _verdict(case: ReportedCase) -> dict[str, Any]:
+    return {"id": case.id, "status": case.status, "ok": case.ok}
+
+
+def _failure(case: ReportedCase) -> dict[str, Any]:
+    return {"id": case.id, "status": case.status, "scores": [_shown(score) for score in case.scores]}
+
+
 def _shown(score: Mapping[str, Any]) -> dict[str, Any]:
     return {key: score[key] for key in ("scorer", "ok", "label", "findings", "id") if key in score}
 
 
 def _content_digests(directory: Path) -> dict[str, str]:
-    names = ("input.json", "input.diff", "output.txt", "workspace-after.json")
-    return {name: digest_file(directory / name) for name in names if (directory / name).is_file()}
+    return {name: digest_file(directory / name) for name in CONTENTS if (directory / name).is_file()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -36,20 +37,22 @@ def rates(cases: Iterable[tuple[str, str | None]]) -> dict[str, Any]:
     ``scored`` is attempted minus harness faults and unscored trials: an agent's own fault counts as scored 0. A rate without
     a denominator is ``None``.
     """
-    pairs = list(cases)
-    passed = sum(status == "pass" for status, _ in pairs)
-    harness = sum(status == "error" and fault != "agent" for status, fault in pairs)
-    unscored = sum(status == "unscored" for status, _ in pairs)
-    scored = len(pairs) - harness - unscored
+    counts = Counter(cases)
+    attempted = counts.total()
+    passed = sum(count for (status, _), count in counts.items() if status == "pass")
+    agent = counts["error", "agent"]
+    harness = sum(count for (status, _), count in counts.items() if status == "error") - agent
+    unscored = sum(count for (status, _), count in counts.items() if status == "unscored")
+    scored = attempted - harness - unscored
     return {
-        "attempted": len(pairs),
+        "attempted": attempted,
         "scored": scored,
         "passed": passed,
         "harness_errors": harness,
-        "agent_faults": sum(status == "error" and fault == "agent" for status, fault in pairs),
+        "agent_faults": agent,
         "unscored": unscored,
         "pass_rate_scored": passed / scored if scored else None,
-        "pass_rate_attempted": passed / len(pairs) if pairs else None,
+        "pass_rate_attempted": passed / attempted if attempted else None,
     }
 
 
@@ -57,5 +60,6 @@ def usage_totals(usages: Sequence[Usage | None]) -> dict[str, Total]:
     """Return what all attempts together consumed, by :data:`AMOUNTS`: each sum says of how many attempts it knows."""
     from evalwright.model import Total, Usage
 
-    told = [usage or Usage() for usage in usages]
+    unknown = Usage()
+    told = [usage or unknown for usage in usages]
     return {name: Total.over(getattr(usage, name) for usage in told) for name in AMOUNTS}

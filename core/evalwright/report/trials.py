@@ -8,11 +8,11 @@ from typing import Any
 
 from evalwright.canonical import is_object
 from evalwright.errors import LedgerDamaged, RunCorrupt
-from evalwright.ledger import read_events
+from evalwright.ledger import read_events, stream_events
 from evalwright.model import DEFAULT_ARM, METRICS, Usage
 from evalwright.report.overlap import Span, spans_of
 from evalwright.report.projection import project
-from evalwright.rundir import RunDirectory, read_object
+from evalwright.rundir import IDENTITY_CASES, RunDirectory, read_around, read_object, read_rows
 
 __all__ = ["RunRows", "Trial", "lacks", "rows_of"]
 
@@ -112,7 +112,7 @@ def rows_of(run: RunDirectory, *, arm: str | None = None) -> RunRows:
 
     Raises ``RunCorrupt``.
     """
-    record = read_object(run.run_json) if run.run_json.is_file() else {}
+    record = read_around(run.run_json, *IDENTITY_CASES)[0] if run.run_json.is_file() else {}
     cell: Mapping[str, Any] = record.get("experiment") or {}
     place: dict[str, Any] = {
         "run_id": run.path.name,
@@ -120,7 +120,7 @@ def rows_of(run: RunDirectory, *, arm: str | None = None) -> RunRows:
         "repeat": cell.get("repeat", 1),
     }
     if not run.manifest.is_file():
-        return _unfinished(run, record, place)
+        return _unfinished(run, read_object(run.run_json) if record else {}, place)
     report = project(run)
     spans = _spans(run)
     trials = [_trial(run, place, case.id, case.status, case.fault, case.scores, spans) for case in report.cases]
@@ -131,7 +131,7 @@ def rows_of(run: RunDirectory, *, arm: str | None = None) -> RunRows:
         repeat=place["repeat"],
         finished=True,
         planned=[case.id for case in report.cases],
-        inputs={entry["id"]: entry["input_hash"] for entry in read_object(run.manifest)["cases"] if "input_hash" in entry},
+        inputs={entry["id"]: entry["input_hash"] for entry in read_rows(run.manifest, "cases") if "input_hash" in entry},
         trials=trials,
         warnings=report.warnings,
     )
@@ -140,7 +140,7 @@ def rows_of(run: RunDirectory, *, arm: str | None = None) -> RunRows:
 def _spans(run: RunDirectory) -> dict[str, Span]:
     """Return when the trials of a finished run were in flight; a ledger that is damaged was told of with the verdicts."""
     try:
-        return spans_of(read_events(run.ledger)) if run.ledger.is_file() else {}
+        return spans_of(stream_events(run.ledger)) if run.ledger.is_file() else {}
     except (LedgerDamaged, KeyError, TypeError, ValueError):
         return {}
 

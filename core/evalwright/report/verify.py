@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from evalwright.canonical import digest_json
+from evalwright.canonical import digest_json, is_array, is_object
 from evalwright.errors import RunCorrupt
 from evalwright.ledger import Event, first_damage, read_events
 from evalwright.report.projection import is_ours
-from evalwright.rundir import RunDirectory, changed_artifacts, read_object, sealed_digests
+from evalwright.rundir import RunDirectory, changed_artifacts, identity_in_brief, read_object, sealed_digests
 from evalwright.workspace import digest_file
 
 __all__ = ["verify_run"]
@@ -51,8 +51,8 @@ def _record_damage(run: RunDirectory, record: Record, events: list[Event]) -> It
     started = next((event for event in events if event["type"] == "RUN_STARTED"), None)
     if started is None:
         return
-    identity = started["data"]["identity"]
-    if record.get("suite_identity") != identity:
+    identity: Record = started["data"]["identity"]
+    if not _is_same(record.get("suite_identity"), identity):
         yield _damage("run.json", started["seq"], "wrong_identity", "suite_identity is not the one that was started")
     suite = run.snapshot / "suite.json"
     try:
@@ -61,6 +61,13 @@ def _record_damage(run: RunDirectory, record: Record, events: list[Event]) -> It
         same = False
     if not same:
         yield _damage("suite-snapshot/suite.json", started["seq"], "wrong_digest", "the file is missing or was changed")
+
+
+def _is_same(recorded: Any, started: Record) -> bool:
+    """Compare what the record and the ledger say a run measures; the ledger of an older version names every case."""
+    if is_object(recorded) and is_array(recorded.get("cases")) and isinstance(started.get("cases"), str):
+        return identity_in_brief(recorded) == started
+    return bool(recorded == started)
 
 
 def _damages(run: RunDirectory, events: list[Event], result: Record) -> Iterator[Record]:

@@ -8,7 +8,7 @@ from typing import Any
 from evalwright.canonical import is_object
 from evalwright.errors import RunCorrupt
 from evalwright.report.projection import Projection, project
-from evalwright.rundir import RunDirectory, changed_artifacts, read_object, sealed_digests
+from evalwright.rundir import IDENTITY_CASES, RunDirectory, changed_artifacts, read_around, sealed_digests
 
 __all__ = ["StoredRun", "report_document"]
 
@@ -55,5 +55,5 @@ def report_document(report: Projection) -> dict[str, Any]:
 
 def _arm(run: RunDirectory) -> str | None:
     """Return the arm of a run of ours."""
-    experiment = read_object(run.run_json).get("experiment") if run.run_json.is_file() else None
+    experiment = read_around(run.run_json, *IDENTITY_CASES)[0].get("experiment") if run.run_json.is_file() else None
     return str(experiment["arm"]) if is_object(experiment) and "arm" in experiment else None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -14,21 +15,41 @@ from typing import Any
 from evalwright.canonical import is_object
 from evalwright.errors import DiskFull, RunCorrupt
 
-__all__ = ["disk_errors", "read_document", "read_object", "render", "write_document", "write_text"]
+__all__ = [
+    "disk_errors",
+    "not_json",
+    "read_document",
+    "read_object",
+    "render",
+    "render_compact",
+    "render_rows",
+    "write_document",
+    "write_pieces",
+    "write_text",
+]
 
+_INDENTED = json.JSONEncoder(indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
 _COMPACT = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False).encode
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG}
 
 
 def render(value: Any) -> str:
     """Return a document as it lies on disk: sorted keys, two spaces, a final newline."""
-    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return _INDENTED.encode(value) + "\n"
 
 
-def render_rows(document: Mapping[str, Any], key: str) -> str:
-    """Return a document as :func:`render` does, but each item of the long list ``key`` on one line."""
-    rows = ",\n    ".join(map(_COMPACT, document[key]))
-    return render({**document, key: []}).replace(f'\n  "{key}": []', f'\n  "{key}": [\n    {rows}\n  ]', 1)
+def render_rows(document: Mapping[str, Any], key: str) -> Iterator[str]:
+    """Yield the pieces of a document as :func:`render` has it, but each item of the long list ``key`` on one line.
+
+    That may be any iterable: only one item of it is held at a time.
+    """
+    head, tail = render({**document, key: []}).split(f'\n  "{key}": []', 1)
+    yield f'{head}\n  "{key}": [\n    '
+    glue = ""
+    for item in document[key]:
+        yield glue + _COMPACT(item)
+        glue = ",\n    "
+    yield f"\n  ]{tail}"
 
 
 def render_compact(value: Any) -> str:
@@ -46,7 +67,12 @@ def read_document(path: Path) -> Any:
             f"{path}: {error.strerror or error}", hint="restore the file, or run the suite again", file=str(path)
         ) from error
     except (ValueError, RecursionError) as error:
-        raise RunCorrupt(f"{path} is not valid JSON: {error}", hint="restore the file", file=str(path)) from error
+        raise not_json(path, error) from error
+
+
+def not_json(path: Path, why: object) -> RunCorrupt:
+    """Return the error for a file that holds something else."""
+    return RunCorrupt(f"{path} is not valid JSON: {why}", hint="restore the file", file=str(path))
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -58,19 +84,24 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def write_document(path: Path, value: Any) -> None:
-    """Write a JSON document whole or not at all."""
-    write_text(path, render(value))
+    """Write a JSON document whole or not at all; its text is never in memory as a whole."""
+    write_pieces(path, itertools.chain(_INDENTED.iterencode(value), "\n"))
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a UTF-8 file whole or not at all, newlines as they are. Raises ``DiskFull`` when there is no room."""
+    write_pieces(path, (text,))
+
+
+def write_pieces(path: Path, pieces: Iterable[str]) -> None:
+    """Write a UTF-8 file that is given in pieces, as :func:`write_text` does."""
     import tempfile
 
     with disk_errors(path):
         descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with open(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-                file.write(text)
+                file.writelines(pieces)
             os.chmod(aside, 0o644)
             os.replace(aside, path)
         except BaseException:

@@ -71,6 +71,11 @@ class RunDirectory:
         return self.path / "report.md"
 
     @property
+    def profile(self) -> Path:
+        """Return the measured spans of its trials; nothing vouches for them."""
+        return self.path / "profile.jsonl"
+
+    @property
     def snapshot(self) -> Path:
         """Return the suite as it was."""
         return self.path / "suite-snapshot"

@@ -171,7 +171,7 @@ def _append_sound(directory: Path, path: Path, fresh: dict[int, Record]) -> list
 def _cases_of(directory: Path) -> tuple[str, Path, dict[str, Record]]:
     """Return the suite's name, its cases file and its cases by id; the suite must be sound."""
     suite = load_suite(directory).suite
-    return suite.name, directory / suite.cases_file, {case.id: dict(case.record) for case in suite.cases}
+    return suite.name, directory / suite.cases_file, {case.id: case.record for case in suite.cases}
 
 
 def _grown(path: Path, records: Sequence[Mapping[str, Any]]) -> bytes:

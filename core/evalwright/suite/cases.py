@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,19 +105,21 @@ class CaseChecker:
         self.problems.extend(self.file, shape_problems, code=INVALID, line=line)
         if shape_problems:
             return None
-        record["id"] = record.get("id") or digest_json(record)[7:19]
-        case = _case_of(record, line)
+        if not record.get("id"):
+            record["id"] = digest_json(record)[7:19]
+            text = json.dumps(record, ensure_ascii=False)
+        case = _case_of(record, line, text)
         if self.fixtures:
-            self._paths(case)
-        self._expectations(case)
-        self._sandbox(case)
-        for record in self.seeds.problems(case.services, files=self.fixtures):
-            self._add(line, **record)
+            self._paths(case, record)
+        self._expectations(case, record.get("expect", {}))
+        self._sandbox(case, record.get("sandbox"))
+        for problem in self.seeds.problems(case.services, files=self.fixtures):
+            self._add(line, **problem)
         return case
 
-    def _paths(self, case: Case) -> None:
+    def _paths(self, case: Case, record: Mapping[str, Any]) -> None:
         for key, kind in PATHS:
-            raw = case.record.get(key)
+            raw = record.get(key)
             if raw is not None:
                 self._path(case, key, raw, kind)
         if isinstance(case.gold, str):
@@ -133,29 +136,28 @@ class CaseChecker:
             for path, why in fixture_problems(self.directory / raw):
                 self._add(case.line, f"{key} {raw}: {path} {why}", key)
 
-    def _expectations(self, case: Case) -> None:
+    def _expectations(self, case: Case, expect: Mapping[str, Any]) -> None:
         ids = [entry.id for entry, _ in self.scorers]
-        for key, value in case.expect.items():
+        for key, value in expect.items():
             model = self.owners.get(key)
             if model is not None:
                 self._validated(case, key, model, value)
             elif key not in ids:
                 self._unclaimed(case, key)
         for entry, scorer in self.scorers:
-            if entry.id in case.expect and entry.id not in self.owners:
-                self._by_id(case, entry, scorer)
-            for name in scorer.services(own_expectations(entry, scorer, case.expect)):
+            if entry.id in expect and entry.id not in self.owners:
+                self._by_id(case, entry, scorer, expect[entry.id])
+            for name in scorer.services(own_expectations(entry, scorer, expect)):
                 if why := self.seeds.objection(name):
                     self._add(case.line, f"{entry.id}: {why[0]}", "expect", why[1])
-        if self.native and self.complete and not any(self._decides(case, entry, scorer) for entry, scorer in self.scorers):
+        if self.native and self.complete and not any(self._decides(expect, entry, scorer) for entry, scorer in self.scorers):
             self._add(case.line, f"case {case.id}: no scorer of this suite can judge it", "expect", "add an expectation")
 
-    def _decides(self, case: Case, entry: ScorerEntry, scorer: Scorer[Any]) -> bool:
-        return entry.required and not scorer.advisory and scorer.applies(own_expectations(entry, scorer, case.expect))
+    def _decides(self, expect: Mapping[str, Any], entry: ScorerEntry, scorer: Scorer[Any]) -> bool:
+        return entry.required and not scorer.advisory and scorer.applies(own_expectations(entry, scorer, expect))
 
-    def _by_id(self, case: Case, entry: ScorerEntry, scorer: Scorer[Any]) -> None:
+    def _by_id(self, case: Case, entry: ScorerEntry, scorer: Scorer[Any], value: Any) -> None:
         """Check the value under a scorer's id: that of its only key, or an object of several."""
-        value = case.expect[entry.id]
         if len(scorer.Expect) == 1:
             self._validated(case, entry.id, next(iter(scorer.Expect.values())), value)
         elif is_object(value):
@@ -186,8 +188,7 @@ class CaseChecker:
         message = f'unknown expectation "{key}"' + (f'. Did you mean "{near[0]}"?' if near else "")
         self._add(case.line, message, f"expect.{key}", hint, did_you_mean=near[0] if near else None)
 
-    def _sandbox(self, case: Case) -> None:
-        options = case.record.get("sandbox")
+    def _sandbox(self, case: Case, options: Any) -> None:
         if not options:
             return
         if self.options is None:
@@ -238,21 +239,20 @@ class CaseChecker:
         self.problems.add(self.file, message, code=INVALID, hint=hint, line=line or None, key=key or None, **details)
 
 
-def _case_of(record: dict[str, Any], line: int) -> Case:
+def _case_of(record: Mapping[str, Any], line: int, text: str) -> Case:
+    services = record.get("services")
     return Case(
         id=record["id"],
-        task=record["task"],
-        workspace=record["workspace"],
-        record=record,
+        workspace=sys.intern(record["workspace"]),
+        text=text.encode(),
         line=line,
         diff=record.get("diff") or None,
-        expect=record.get("expect", {}),
         hidden=record.get("hidden"),
         gold=record.get("gold"),
         timeout=record.get("timeout_seconds"),
-        tags=tuple(record.get("tags", ())),
+        tags=tuple(map(sys.intern, record.get("tags", ()))),
         split=record.get("split"),
-        services=record.get("services", {}),
+        **({"services": services} if services else {}),
     )
 
 

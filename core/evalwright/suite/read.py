@@ -11,8 +11,9 @@ from typing import Any
 
 from evalwright.canonical import is_array, is_object
 
-__all__ = ["case_lines", "parse_json", "parse_suite", "suite_file"]
+__all__ = ["case_lines", "case_places", "parse_json", "parse_suite", "suite_file"]
 
+BOM = b"\xef\xbb\xbf"
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -44,13 +45,23 @@ def parse_json(text: str) -> Any:
 
 def case_lines(data: bytes) -> Iterator[tuple[int, str | None]]:
     """Yield ``(line number, text)`` of each line that is not blank; ``None`` stands for a line that is not UTF-8."""
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
-        if not line.strip():
-            continue
+    for number, start, end in case_places(data):
         try:
-            yield number, line.decode("utf-8")
+            yield number, data[start:end].decode("utf-8")
         except UnicodeDecodeError:
             yield number, None
+
+
+def case_places(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield ``(line number, start, end)`` of each line that is not blank, in bytes; a byte order mark is no part of any."""
+    start, number = len(BOM) if data.startswith(BOM) else 0, 0
+    while start < len(data):
+        number += 1
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        if data[start:end].strip():
+            yield number, start, end
+        start = end + 1
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

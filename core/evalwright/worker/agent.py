@@ -26,6 +26,7 @@ from evalwright.model import Completed, TrialSpec
 from evalwright.processes import ProcessJournal
 from evalwright.redaction import Redactor
 from evalwright.rundir import check_id, disk_errors
+from evalwright.spans import NO_SPANS, Spans
 from evalwright.worker.bounded import within
 from evalwright.worker.environment import base_environment, case_variables
 from evalwright.worker.meter import TRANSCRIPT_FILE, Meter
@@ -49,8 +50,10 @@ class WatchedSession(ForwardingSession):
         canceled: Callable[[], bool],
         started: Callable[[Sequence[int]], None] | None,
         meter: Meter | None = None,
+        spans: Spans = NO_SPANS,
     ) -> None:
         super().__init__(inner)
+        self._spans = spans
         self._sinks = sinks
         self._canceled = canceled
         self._started = started
@@ -60,14 +63,15 @@ class WatchedSession(ForwardingSession):
 
     def execute(self, command: Command) -> Completed:
         """Run a command; its streams are redacted and bounded unless it says how to capture them."""
-        with self._meter.tap(command.on_output) as on_output:
+        with self._meter.tap(command.on_output) as on_output, self._spans.span("command"):
+            started = self._spans.until("spawn", command.on_start or self._started)
             completed = self._inner.execute(
                 replace(
                     command,
                     capture=command.capture or self._sinks,
                     on_output=on_output,
                     canceled=command.canceled or self._canceled,
-                    on_start=command.on_start or self._started,
+                    on_start=started,
                 )
             )
         with self._lock:
@@ -97,6 +101,7 @@ class AgentContext:
         keep: Callable[[str, bytes], None],
         services: TrialServices,
         meter: Meter | None = None,
+        spans: Spans = NO_SPANS,
     ) -> None:
         self.deadline = Deadline.after(spec.timeout)
         self.events: list[dict[str, Any]] = []
@@ -111,6 +116,7 @@ class AgentContext:
         self._keep = keep
         self._meter = meter or Meter()
         self._services = services
+        self._spans = spans
         self._sessions: list[WatchedSession] = []
         self._lock = threading.Lock()
 
@@ -143,6 +149,7 @@ class AgentContext:
             keep=self._keep,
             meter=self._meter,
             services=self._services,
+            spans=self._spans,
         )
         context.deadline, context.events, context.artifacts = self.deadline, self.events, self.artifacts
         try:
@@ -207,7 +214,9 @@ class AgentContext:
             deadline=self.deadline,
         )
         sinks = self._redactor.sinks(spec.tables["agent"]["max_output_bytes"])
-        return WatchedSession(self._sandbox.open(request), sinks, self.canceled, journal_of(spec, self._place), self._meter)
+        with self._spans.span("open"):
+            inner = self._sandbox.open(request)
+        return WatchedSession(inner, sinks, self.canceled, journal_of(spec, self._place), self._meter, self._spans)
 
 
 def bounded(session: Session, action: Callable[[Deadline], object]) -> None:

@@ -21,6 +21,7 @@ from evalwright.interfaces import (
 from evalwright.judging import Tally
 from evalwright.model import Manifest, ScorerEntry, TrialSpec
 from evalwright.redaction import Redactor
+from evalwright.spans import NO_SPANS, Spans
 from evalwright.store import DirectoryStore
 from evalwright.worker.agent import WatchedSession, bounded, journal_of
 from evalwright.worker.bounded import unless
@@ -54,6 +55,7 @@ class Grader:
     keep: Callable[[str, bytes], None]
     warn: Callable[[str], None]
     tallies: dict[str, Tally]
+    spans: Spans = NO_SPANS
 
     def context(self, entry: ScorerEntry) -> GraderContext:
         """Return the context of one scorer."""
@@ -102,7 +104,8 @@ class GraderContext:
             grader.runtime.fixture(grader.spec, grader.store).size_bytes, owner=plugin.user
         )
         try:
-            self._fill(place, workspace, hidden=hidden)
+            with grader.spans.span("fill"):
+                self._fill(place, workspace, hidden=hidden)
             suite = None if hidden else self._suite(place)
             with self._opened(plugin, place, suite) as session:
                 self._places[session] = place, suite
@@ -166,7 +169,9 @@ class GraderContext:
             deadline=self.deadline,
         )
         sinks = grader.redactor.sinks(spec.tables["agent"]["max_output_bytes"])
-        session = WatchedSession(plugin.open(request), sinks, grader.canceled, journal_of(spec, place))
+        with grader.spans.span("open"):
+            inner = plugin.open(request)
+        session = WatchedSession(inner, sinks, grader.canceled, journal_of(spec, place), spans=grader.spans)
         try:
             yield session
         finally:

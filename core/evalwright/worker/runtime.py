@@ -18,8 +18,9 @@ from evalwright.model import Manifest, PluginTable, ScorerEntry, TrialSpec
 from evalwright.prices import PriceTable
 from evalwright.redaction import Redactor, credential_values
 from evalwright.registry import PluginHost, Registry
+from evalwright.spans import NO_SPANS, Spans
 from evalwright.store import CachedStore, DirectoryStore
-from evalwright.suite.read import case_lines
+from evalwright.worker.gold import GoldCases
 from evalwright.worker.lock import lock_of
 from evalwright.worker.manifests import ManifestTexts
 from evalwright.worker.meter import Meter
@@ -157,16 +158,17 @@ class Runtime:
         self._trees: Once[str, Manifest] = Once()
         self._fixtures: Once[tuple[Path, str], Fixture] = Once()
         self._texts: Once[tuple[str, Redactor], ManifestTexts] = Once()
-        self._cases: Once[str, dict[str, dict[str, Any]]] = Once()
+        self._cases: Once[str, GoldCases] = Once()
 
     @contextlib.contextmanager
-    def turn(self) -> Generator[None]:
+    def turn(self, spans: Spans = NO_SPANS) -> Generator[None]:
         """Let as many trials as there are processors do work of their own at once; the others wait without getting in the way.
 
         Hundreds of threads that all want the interpreter spend more time on handing it over than on the work. Nothing that
         waits for a command belongs into the block.
         """
-        token = self._turns.get()
+        with spans.span("turn"):
+            token = self._turns.get()
         try:
             yield
         finally:
@@ -224,8 +226,9 @@ class Runtime:
         return self._trees.get(digest, lambda: store.tree(digest))
 
     def gold_case(self, store: DirectoryStore, spec: TrialSpec) -> dict[str, Any]:
-        """Return the full case from the gold tree, parsed once."""
-        return self._cases.get(spec.gold_digest, lambda: self._gold_cases(store, spec))[spec.case_id]
+        """Return the full case from the gold tree."""
+        name, gold = spec.tables.get("cases_file", "cases.jsonl"), spec.gold_digest
+        return self._cases.get(gold, lambda: GoldCases(store, self.tree(store, gold), name)).case(spec.case_id, spec.line)
 
     def close(self) -> None:
         """Close all plugins and remove the scratch directories."""
@@ -233,13 +236,6 @@ class Runtime:
             plugins.close()
         for scratch in self._scratch.clear():
             scratch.close()
-
-    def _gold_cases(self, store: DirectoryStore, spec: TrialSpec) -> dict[str, dict[str, Any]]:
-        name = spec.tables.get("cases_file", "cases.jsonl")
-        tree = self.tree(store, spec.gold_digest)
-        digest = next(entry.sha256 for entry in tree.entries if entry.path == name)
-        with store.verified(digest or "").open("rb") as file:
-            return _by_id(file.read())
 
     def _registry(self, spec: TrialSpec, store: DirectoryStore) -> Registry:
         directory = Path(spec.suite_directory) if spec.suite_directory else self._suite(spec, store)
@@ -270,14 +266,3 @@ def _redactor(agent: Mapping[str, Any], judges: Mapping[str, Any]) -> Redactor:
 def _key(spec: TrialSpec) -> str:
     """Return what tells the plugins of one spec from those of another."""
     return json.dumps([spec.tables, spec.suite_directory, spec.suite_tree, spec.judge_cache], sort_keys=True)
-
-
-def _by_id(data: bytes) -> dict[str, dict[str, Any]]:
-    from evalwright.canonical import digest_json
-
-    found: dict[str, dict[str, Any]] = {}
-    for _, text in case_lines(data):
-        record = json.loads(text or "")
-        record["id"] = record.get("id") or digest_json(record)[7:19]
-        found[record["id"]] = record
-    return found

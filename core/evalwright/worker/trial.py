@@ -19,6 +19,7 @@ from evalwright.model import BUILTIN_SCORERS, Change, Manifest, Output, RunnerRe
 from evalwright.model.manifest import changes_between
 from evalwright.rundir import BundleWriter, disk_errors, write_services
 from evalwright.scoring import apply_scorers, fold_status, is_pure
+from evalwright.spans import NO_SPANS, Spans
 from evalwright.store import CachedStore, DirectoryStore, transfer
 from evalwright.worker.agent import AgentContext
 from evalwright.worker.evidence import (
@@ -54,11 +55,13 @@ class Trial:
         self.redactor = self.plugins.redactor
         self.notes = Notes(self.redactor)
         self.spans: dict[str, float] = {}
+        self.profile = Spans() if spec.profile else NO_SPANS
         self.place: TrialPlace
         self.clone: Clone
         self.bundle: BundleWriter
         self.meter: Meter
         self.services: TrialServices
+        self.case: dict[str, Any]
         self.before = Manifest()
         self.after = Manifest()
         self.changes: tuple[Change, ...] = ()
@@ -67,18 +70,25 @@ class Trial:
 
     def run(self, bundle: Path | None) -> dict[str, Any]:
         """Carry the trial out, write and seal its bundle, and return the result."""
+        with self.profile.span("worker"):
+            result = self._run(bundle)
+        return result | self.profile.told()
+
+    def _run(self, bundle: Path | None) -> dict[str, Any]:
         with contextlib.ExitStack() as cleanup:
-            self.before = self.runtime.tree(self.store, self.spec.fixture_digest)
-            scratch = self.runtime.scratch(self.spec)
-            size = self.runtime.fixture(self.spec, self.store).size_bytes
-            self.place = scratch.place(size, owner=self.plugins.sandbox.user)
+            with self.profile.span("place"):
+                self.before = self.runtime.tree(self.store, self.spec.fixture_digest)
+                scratch = self.runtime.scratch(self.spec)
+                size = self.runtime.fixture(self.spec, self.store).size_bytes
+                self.place = scratch.place(size, owner=self.plugins.sandbox.user)
             cleanup.callback(self._discard)
             self.services = TrialServices(self.plugins.services, warn=self.notes.warn, fail=self.notes.fail)
             cleanup.callback(self.services.close)
             directory = bundle or Path(
                 cleanup.enter_context(tempfile.TemporaryDirectory(dir=self.place.root.parent, prefix="b"))
             )
-            self.bundle = BundleWriter(directory)
+            with self.profile.span("bundle"):
+                self.bundle = BundleWriter(directory)
             result = self._carry_out()
             if bundle is None and "digests" in result:
                 result["bundle"] = self._publish(directory)
@@ -92,10 +102,11 @@ class Trial:
         return tree
 
     def _carry_out(self) -> dict[str, Any]:
-        with self._span("prepare"), self.runtime.turn(), disk_errors(self.place.root):
+        with self._span("prepare"), self.runtime.turn(self.profile), disk_errors(self.place.root):
             files = self._prepare()
         self.meter = self.plugins.meter(self.place.exchange)
-        ready = self.services.open(self.spec.seeds, self.store)
+        with self.profile.span("services"):
+            ready = self.services.open(self.spec.seeds, self.store)
         context = AgentContext(
             self.spec,
             self.place,
@@ -106,6 +117,7 @@ class Trial:
             keep=self.bundle.write_bytes,
             meter=self.meter,
             services=self.services,
+            spans=self.profile,
         )
         with self._span("agent"):
             result = self._ask(context) if ready else RunnerResult()
@@ -115,7 +127,7 @@ class Trial:
             self._release(context)
             return {"status": "canceled"}
         if all(is_pure(scorer) for _, scorer in self.plugins.scorers):
-            with self.runtime.turn():
+            with self.runtime.turn(self.profile):
                 return self._judge(result, context)
         return self._judge(result, context)
 
@@ -124,8 +136,10 @@ class Trial:
         with self._span("collect"):
             answer = self._answer(result, context)
             result = self._measured(result, context)
-            self._rescan(whole=self.spec.paranoid or context.restored)
-            self.diff = text_diff(self.changes, self.store, self.place.workspace, self.redactor)
+            with self.profile.span("scan"):
+                self._rescan(whole=self.spec.paranoid or context.restored)
+            with self.profile.span("diff"):
+                self.diff = text_diff(self.changes, self.store, self.place.workspace, self.redactor)
         self._fail_by(result)
         with self._span("score"):
             records = self._score(result, answer, transcript_of(result, context.events))
@@ -186,7 +200,8 @@ class Trial:
 
     def _release(self, context: AgentContext) -> None:
         try:
-            context.destroy()
+            with self.profile.span("release"):
+                context.destroy()
         except Exception as error:
             self.notes.warn("W_SANDBOX_LEFT", f"the sandbox was not released: {error}")
 
@@ -248,9 +263,8 @@ class Trial:
             self.notes.fail("E_LIMIT", excess.kind, excess.message, fault="agent", **asdict(excess))
 
     def _score(self, result: RunnerResult, answer: Output, transcript: str) -> list[dict[str, Any]]:
-        spec = self.spec
-        plugins = self.plugins
-        case = self.runtime.gold_case(self.store, spec)
+        spec, plugins, span = self.spec, self.plugins, self.profile.span
+        case = self.case = self.runtime.gold_case(self.store, spec)
         grader = Grader(
             spec=spec,
             case=case,
@@ -265,6 +279,7 @@ class Trial:
             keep=self.bundle.write_bytes,
             warn=lambda message: self.notes.warn("W_SANDBOX_LEFT", message),
             tallies=self.tallies,
+            spans=self.profile,
         )
         trial = ScoredTrial(
             case_id=spec.case_id,
@@ -283,7 +298,8 @@ class Trial:
             meta=case.get("meta", {}),
             services=self.services.records,
         )
-        records = apply_scorers(plugins.scorers, trial, case.get("expect", {}), context=grader.context, spent=grader.spent)
+        expect: Any = case.get("expect", {})
+        records = apply_scorers(plugins.scorers, trial, expect, context=grader.context, spent=grader.spent, span=span)
         pure = {entry.table.use for entry, scorer in plugins.scorers if is_pure(scorer)} | {"exit-code"}
         for record in records:
             if record["scorer"] not in BUILTIN_SCORERS:
@@ -296,7 +312,7 @@ class Trial:
         self, result: RunnerResult, answer: Output, context: AgentContext, records: list[dict[str, Any]]
     ) -> dict[str, Any]:
         spec, bundle = self.spec, self.bundle
-        case = self.runtime.gold_case(self.store, spec)
+        case = self.case
         status = fold_status(records, broken=self.notes.failure is not None)
         fault = None if status != "error" else self.notes.failure["fault"] if self.notes.failure else "harness"
         bundle.write_document("input.json", case)
@@ -361,14 +377,16 @@ class Trial:
 
     def _discard(self) -> None:
         try:
-            self.runtime.scratch(self.spec).discard(self.place)
+            with self.profile.span("discard"):
+                self.runtime.scratch(self.spec).discard(self.place)
         except OSError as error:
             self.notes.warn("W_SANDBOX_LEFT", f"{self.place.root} was not removed: {error}")
 
     @contextlib.contextmanager
     def _span(self, name: str) -> Generator[None]:
         started = time.monotonic()
-        yield
+        with self.profile.span(name):
+            yield
         self.spans[name] = round((time.monotonic() - started) * 1000, 3)
 
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from evalwright.report.forms.text import usage_lines
 from evalwright.report.projection import Projection, ReportedCase
 from evalwright.report.totals import rates
 from evalwright.report.wording import finding_text, printable
 
-__all__ = ["escaped", "failure_lines", "markdown_report", "warning_lines"]
+__all__ = ["escaped", "failure_lines", "markdown_lines", "markdown_report", "warning_lines"]
 
 
 def markdown_report(report: Projection, *, failures_only: bool = False) -> str:
     """Return headline, totals, failures with their reasons, and the table of cases. Holds no durations or times."""
+    return "".join(f"{line}\n" for line in markdown_lines(report, failures_only=failures_only))
+
+
+def markdown_lines(report: Projection, *, failures_only: bool = False) -> Iterator[str]:
+    """Yield the lines of :func:`markdown_report`."""
     totals = rates((case.status, case.fault) for case in report.cases)
-    lines = [
+    yield from (
         f"# {report.suite}: {report.verdict}",
         "",
         f"{report.counts['pass']} of {len(report.cases)} passed. Run `{report.run_id}`.",
@@ -30,16 +35,17 @@ def markdown_report(report: Projection, *, failures_only: bool = False) -> str:
         "",
         "## Failures",
         "",
-        *(line for case in report.failures for line in failure_lines(case)),
-    ]
+    )
+    for case in report.failures:
+        yield from failure_lines(case)
     if not report.failures:
-        lines.append("None.")
+        yield "None."
     if report.remarked:
-        lines += ["", "## Passed with findings", "", *(line for case in report.remarked for line in failure_lines(case))]
+        yield from ("", "## Passed with findings", "")
+        yield from (line for case in report.remarked for line in failure_lines(case))
     if not failures_only:
-        lines += ["", "## Cases", "", "| case | status |", "|---|---|"]
-        lines += [f"| `{case.id}` | {case.status} |" for case in report.cases]
-    return "\n".join(lines) + "\n"
+        yield from ("", "## Cases", "", "| case | status |", "|---|---|")
+        yield from (f"| `{case.id}` | {case.status} |" for case in report.cases)
 
 
 def failure_lines(case: ReportedCase) -> list[str]:

@@ -1,0 +1,55 @@
+"""What the coordinator holds of a run: little of each trial, however many there are."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evalwright.interfaces import Runner, RunnerContext
+from evalwright.model import Completed, RunnerResult, TrialView
+from evalwright.testing import SmallProject, installed
+
+FEW, MANY = 150, 450
+MAX_BYTES = 4096
+"""What one more trial may need at the peak of its run: ids, its case's line, its verdict."""
+
+
+class Echo(Runner[None]):
+    """Starts no process and answers its task."""
+
+    api = "runner/1.0"
+
+    def run(self, trial: TrialView, context: RunnerContext) -> RunnerResult:
+        return RunnerResult(completed=Completed(exit_code=0), output=trial.task)
+
+
+@pytest.fixture(autouse=True)
+def runner() -> Iterator[None]:
+    with installed("runner", "echo-task", Echo, distribution="test-echo"):
+        yield
+
+
+def test_memory_grows_little_with_the_number_of_trials(tmp_path: Path) -> None:
+    peak(tmp_path / "first", 2)
+
+    growth = (peak(tmp_path / "many", MANY) - peak(tmp_path / "few", FEW)) / (MANY - FEW)
+
+    assert growth < MAX_BYTES
+
+
+def peak(place: Path, trials: int) -> int:
+    """Return the most memory (bytes) that Python objects need while a suite of so many trials runs."""
+    answers = {f"case-{number:04}": ("answer", "answer") for number in range(trials)}
+    project = SmallProject(place, answers, runner={"use": "echo-task"})
+    gc.collect()
+    tracemalloc.start()
+    try:
+        outcome = project.run(jobs=1)
+        assert outcome.report.counts["pass"] == trials
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
