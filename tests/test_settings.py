@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalwright.errors import UsageError
-from evalwright.settings import FIELDS, Settings, load_settings
+from evalwright.settings import FIELDS, Settings, _plain, _read_sources, load_settings
 
 LAYERS = [
     ("command line", 20.0),
@@ -84,6 +84,44 @@ def test_every_setting_can_be_set_by_environment_and_keeps_its_origin(tmp_path: 
     assert {name: settings.origin(name) for name in known} == {name: f"EVALWRIGHT_{name.upper()}" for name in known}
     assert (settings.jobs, settings.timeout, settings.acknowledge_unsandboxed_runner) == (3, 2.5, True)
     assert settings.runs_directory == Path("r")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "0",
+        "1",
+        "01",
+        "1024",
+        "1025",
+        "999999999",
+        "9999999999",
+        "1.5",
+        "\u0661",
+        "true",
+        "True",
+        "false",
+        "all",
+        "copy",
+        "a/b",
+    ],
+)
+@pytest.mark.parametrize("name", FIELDS)
+def test_text_that_is_read_without_the_library_means_the_same_to_it(tmp_path: Path, name: str, text: str) -> None:
+    value = _plain(name, text)
+
+    if value is not None:
+        read, _ = _read_sources({name: ("EVALWRIGHT_X", text)}, tmp_path / "evalwright.toml")
+        assert (read[name], type(read[name])) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("jobs", "4"), ("timeout", "30"), ("evals", "e"), ("clone", "copy"), ("paranoid", "1")]
+)
+def test_plain_text_is_read_without_the_library(name: str, text: str) -> None:
+    assert _plain(name, text) is not None
 
 
 def test_foreign_variables_mean_nothing(tmp_path: Path) -> None:

@@ -28,8 +28,9 @@ __all__ = [
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STABLE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
-_DELICATE = re.compile(r'[^\x00-\x7f]|(?:":|[\[,])-?\d+(?:[.eE]|\d{15})')
-"""In stable JSON: what ECMAScript may write or sort in another way. Digits in a string may look like that too."""
+_NUMBER = r"-?\d+(?:[.eE]|\d{15})"
+_IN_OBJECT, _IN_ARRAY = re.compile(f'":{_NUMBER}'), re.compile(rf"[\[,]{_NUMBER}")
+"""In stable JSON: numbers that ECMAScript may write in another way. Digits in a string may look like that too."""
 
 
 def stable_json(value: Any) -> str:
@@ -93,7 +94,7 @@ def canonical_json(value: Any) -> str:
     if isinstance(value, (dict, list)):
         with contextlib.suppress(TypeError, ValueError):
             text = _STABLE(value)
-            if not _DELICATE.search(text):
+            if text.isascii() and not _IN_OBJECT.search(text) and not ("[" in text and _IN_ARRAY.search(text)):
                 return text
     return _canonical(value)
 

@@ -11,29 +11,32 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
-from evalwright.canonical import canonical_json, digest_text, is_object
+from evalwright.canonical import canonical_json, digest_bytes, digest_text, is_object
 from evalwright.errors import LedgerDamaged, RunBusy
 
-__all__ = ["GENESIS", "Damage", "Event", "Ledger", "first_damage", "read_events", "stream_events"]
+__all__ = ["GENESIS", "Damage", "Event", "Ledger", "first_damage", "last_event", "read_events", "stream_events"]
 
 GENESIS = "sha256:GENESIS"
 VERSION = 1
 LOCK_PAUSE_SECONDS = 0.01
 HEAD_SECONDS = 0.1
+TAIL_BYTES = 1 << 16
+LINE = re.compile(
+    rb'\{("v":\d+),("seq":\d+),("ts":"[^"]*"),("run":"[^"]*"),(?:("work":"[^"]*"),)?("type":"[^"]*"),'
+    rb'("actor":\{[^{}]*\}),("data":\{.*\}),("prev":"[^"]*"),"digest":"[^"]*"\}\n?'
+)
 Event = dict[str, Any]
 Reading = Callable[[Event], object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
+class Damage(NamedTuple):
     """The first place where a ledger does not verify. ``line`` counts from 1; ``after_seq`` is the last good event."""
 
     line: int
@@ -43,7 +46,7 @@ class Damage:
 
     def as_json(self) -> dict[str, Any]:
         """Return all fields."""
-        return {"line": self.line, "after_seq": self.after_seq, "code": self.code, "reason": self.reason}
+        return self._asdict()
 
 
 class Ledger:
@@ -176,6 +179,22 @@ def stream_events(path: Path) -> Iterator[Event]:
     return _verified(path, read_head(head_of(path)), bytearray())
 
 
+def last_event(path: Path) -> Event | None:
+    """Return the last event of a ledger, if its digest is right and the one that the head record names; else ``None``.
+
+    What stands before it is not verified. Raises as :func:`read_events`.
+    """
+    head = read_head(head_of(path))
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+        content = file.read()
+    end = content.rfind(b"\n") + 1
+    line, torn = content[content.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end], content[end:]
+    event = _parsed(line)
+    vouched = event is not None and not torn and {"seq": event.get("seq"), "digest": event.get("digest")} == head
+    return event if event is not None and vouched and _has_its_digest(event, line) else None
+
+
 def first_damage(path: Path) -> Damage | None:
     """Return the first damage of a ledger, a torn tail included, or ``None`` for a whole one."""
     seq = line = 0
@@ -225,7 +244,7 @@ def _verified(path: Path, head: Mapping[str, Any], torn: bytearray) -> Iterator[
                 break
             number += 1
             event = _parsed(line)
-            problem = _problem(event, seq, previous)
+            problem = _problem(event, line, seq, previous)
             if event is None or problem:
                 raise _damaged(path, number, seq, *(problem or ("not_json", "the line is not a JSON object")))
             seq, previous = event["seq"], event["digest"]
@@ -238,23 +257,36 @@ def _verified(path: Path, head: Mapping[str, Any], torn: bytearray) -> Iterator[
 
 def _parsed(line: bytes) -> Event | None:
     try:
-        event = json.loads(line)
+        event = json.loads(line.decode())
     except (ValueError, RecursionError):
         return None
     return event if is_object(event) else None
 
 
-def _problem(event: Event | None, seq: int, previous: str) -> tuple[str, str] | None:
+def _problem(event: Event | None, line: bytes, seq: int, previous: str) -> tuple[str, str] | None:
     if event is None:
         return None
     if type(event.get("seq")) is not int or event["seq"] != seq + 1:
         return "wrong_seq", f"sequence {event.get('seq')} stands where {seq + 1} belongs"
     if event.get("prev") != previous:
         return "broken_link", "prev is not the digest of the event before"
-    body = {key: value for key, value in event.items() if key != "digest"}
-    if digest_text(canonical_json(body)) != event.get("digest"):
+    if not _has_its_digest(event, line):
         return "wrong_digest", "the event does not have the digest that it claims"
     return None
+
+
+def _has_its_digest(event: Event, line: bytes) -> bool:
+    """Tell whether an event has the digest that it claims.
+
+    The parts of a line as :meth:`Ledger.append` writes it are canonical, and only need to be sorted.
+    """
+    written = LINE.fullmatch(line)
+    if written:
+        parts = sorted(part for part in written.groups() if part)
+        if digest_bytes(b"{" + b",".join(parts) + b"}") == event.get("digest"):
+            return True
+    body = {key: value for key, value in event.items() if key != "digest"}
+    return digest_text(canonical_json(body)) == event.get("digest")
 
 
 def _damaged(path: Path, line: int, after_seq: int, code: str, reason: str) -> LedgerDamaged:
@@ -269,4 +301,6 @@ def _damaged(path: Path, line: int, after_seq: int, code: str, reason: str) -> L
 
 
 def _now() -> str:
+    from datetime import UTC, datetime
+
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

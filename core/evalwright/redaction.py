@@ -101,6 +101,16 @@ class Redactor:
         """Return a maker of such sinks, for ``Command.capture``."""
         return lambda: self.output(max_bytes)
 
+    def settled(self, text: str) -> tuple[str, int]:
+        """Return the redacted beginning of a stream that nothing which follows ``text`` can change, and how many characters
+        of ``text`` it stands for. Literal secrets only: a match of a pattern may go on.
+        """
+        spans = self.spans(text, 0)
+        cut = len(text) - max((_begun(text, literal) for literal in self.literals), default=0)
+        spans = [span for span in spans if span[0] < cut]
+        cut = max(cut, *(end for _, end in spans), 0)
+        return _replaced(text[:cut], spans), cut
+
     def spans(self, text: str, start: int) -> list[Span]:
         """Return the merged places of all secrets at or after ``start``, in order."""
         found = [span for literal in self.literals for span in _occurrences(text, literal, start)]
@@ -200,6 +210,12 @@ def _occurrences(text: str, literal: str, start: int) -> Iterable[Span]:
     while at >= 0:
         yield at, at + len(literal)
         at = text.find(literal, at + len(literal))
+
+
+def _begun(text: str, literal: str) -> int:
+    """Return how many characters at the end of a text may be the beginning of a secret."""
+    most = min(len(text), len(literal) - 1)
+    return next((length for length in range(most, 0, -1) if text.endswith(literal[:length])), 0)
 
 
 def _merged(spans: list[Span]) -> list[Span]:

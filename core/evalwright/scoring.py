@@ -16,7 +16,7 @@ from evalwright.model import BUILTIN_SCORERS, Score, ScoredTrial, ScorerEntry
 from evalwright.spans import NO_SPANS
 from evalwright.suite.expect import own_expectations
 
-__all__ = ["apply_scorers", "fold_status", "is_pure", "mean_score", "score_record"]
+__all__ = ["apply_scorers", "fold_status", "is_pure", "score_record"]
 
 TRANSIENT = (JudgeUnavailable, SandboxLost)
 Record = dict[str, Any]
@@ -68,11 +68,6 @@ def fold_status(records: Sequence[Mapping[str, Any]], *, broken: bool) -> str:
     if any(not record["ok"] for record in records if record.get("required", True)):
         return "fail"
     return "pass" if any(not record.get("advisory") for record in records) else "unscored"
-
-
-def mean_score(records: Sequence[Mapping[str, Any]]) -> float:
-    """Return the mean of all scores of a trial, 0.0 without one; reports sort failures by it."""
-    return float(sum(record["score"] for record in records)) / max(len(records), 1)
 
 
 def score_record(name: str, score: Score, *, required: bool = True, advisory: bool = False) -> Record:

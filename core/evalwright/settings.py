@@ -1,15 +1,18 @@
 """The user's settings, each value with where it came from; pydantic-settings lives only here.
 
+It costs more than most verbs do, so variables whose text can mean only one thing are read without it.
+
 Precedence: command line > environment (``EVALWRIGHT_`` before ``EVALCTL_``) > suite > ``evalwright.toml`` > default.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args
 
 from evalwright.errors import UsageError
 
@@ -20,8 +23,7 @@ PREFIXES = ("EVALWRIGHT_", "EVALCTL_")
 MAX_JOBS = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(NamedTuple):
     """Everything a user can set outside a suite. ``timeout`` is in seconds; ``None`` leaves it to the suite.
 
     ``jobs`` is the number of trials in flight; ``slots`` that of a queue with workers of its own, else ``jobs``.
@@ -29,7 +31,7 @@ class Settings:
     ``prices`` is a TOML file of prices per model, beside those that are shipped.
     """
 
-    jobs: int = field(default_factory=lambda: min(os.cpu_count() or 1, 4))
+    jobs: int = min(os.cpu_count() or 1, 4)
     timeout: float | None = None
     evals: Path = Path("evals")
     runs: Path | None = None
@@ -44,7 +46,7 @@ class Settings:
     acknowledge_unsandboxed_runner: bool = False
     reservation_ttl: int = 3600
     prices: Path | None = None
-    origins: Mapping[str, str] = field(default_factory=dict[str, str])
+    origins: Mapping[str, str] = MappingProxyType({})
 
     @property
     def runs_directory(self) -> Path:
@@ -68,10 +70,10 @@ class Settings:
         """Return these settings with the flags that were given on the command line."""
         given = {name: value for name, value in flags.items() if value is not None and value is not False}
         origins = dict(self.origins) | dict.fromkeys(given, "command line")
-        return replace(self, **given, origins=origins)
+        return self._replace(**given, origins=origins)
 
 
-FIELDS = tuple(item.name for item in fields(Settings) if item.name != "origins")
+FIELDS = tuple(name for name in Settings._fields if name != "origins")
 RANGES: Mapping[str, Mapping[str, Any]] = {
     "jobs": {"ge": 1, "le": MAX_JOBS},
     "slots": {"ge": 1, "le": MAX_JOBS},
@@ -95,6 +97,8 @@ KINDS: Mapping[str, Any] = {
     "reservation_ttl": int,
     "prices": Path,
 }
+BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+WHOLE_NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 
 
 def load_settings(environment: Mapping[str, str], directory: Path = Path()) -> Settings:
@@ -104,10 +108,25 @@ def load_settings(environment: Mapping[str, str], directory: Path = Path()) -> S
     """
     variables = _variables(environment)
     file = directory / CONFIG_FILE
-    if not variables and not file.is_file():
-        return Settings()
+    if not file.is_file():
+        plain = {name: _plain(name, text) for name, (_, text) in variables.items()}
+        if None not in plain.values():
+            return Settings(**plain, origins={name: variable for name, (variable, _) in variables.items()})
     values, origins = _read_sources(variables, file)
     return Settings(**values, origins=origins)
+
+
+def _plain(name: str, text: str) -> Any:
+    """Return the value of a text that can mean only one; ``None`` leaves it to the library, which says what is wrong too."""
+    kind = KINDS[name]
+    if kind in (str, Path):
+        return kind(text)
+    if kind is bool:
+        return BOOLEANS.get(text)
+    if kind in (int, float):
+        number = int(text) if WHOLE_NUMBER.fullmatch(text) else 0
+        return kind(number) if 0 < number <= RANGES[name].get("le", number) else None
+    return text if text in get_args(kind) else None
 
 
 def _read_sources(variables: Mapping[str, tuple[str, str]], file: Path) -> tuple[dict[str, Any], dict[str, str]]:

@@ -24,9 +24,9 @@ from evalwright.workspace import (
     owned_name,
     remove_tree,
     restore,
-    scan,
     without_history,
 )
+from evalwright.workspace.scan import scan
 from evalwright.workspace.stamps import Stamp, stamp_of
 
 __all__ = ["CachedStore", "DirectoryStore", "transfer"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import regex
 from pydantic import AfterValidator
 
 from evalwright.errors import TrialError
+
+if TYPE_CHECKING:
+    import regex
 
 __all__ = ["PATTERN_TIMEOUT", "ValidPattern", "extract_last", "found"]
 
@@ -16,6 +18,8 @@ PATTERN_TIMEOUT = 1.0
 
 
 def _compilable(pattern: str) -> str:
+    import regex
+
     try:
         regex.compile(pattern, regex.MULTILINE)
     except regex.error as error:
@@ -32,6 +36,8 @@ def found(pattern: str, text: str) -> bool:
 
     Raises ``TrialError`` when one second is not enough.
     """
+    import regex
+
     try:
         return regex.compile(pattern, regex.MULTILINE).search(text, timeout=PATTERN_TIMEOUT) is not None
     except TimeoutError as error:
@@ -43,6 +49,8 @@ def extract_last(pattern: str, text: str) -> str | None:
 
     ``None`` when nothing matches. Raises ``TrialError`` when one second is not enough.
     """
+    import regex
+
     end = time.monotonic() + PATTERN_TIMEOUT
     last: regex.Match[str] | None = None
     try:

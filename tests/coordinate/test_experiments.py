@@ -472,7 +472,7 @@ def test_arms_of_a_pass_get_the_same_seed_and_passes_different_ones(lab: Lab) ->
 
 def test_moved_settings_do_not_change_what_a_resume_measures(lab: Lab) -> None:
     outcome = lab.run(arms=["good"], repeats=1)
-    settings = replace(lab.settings(1), timeout=3.0, origins={"timeout": "EVALWRIGHT_TIMEOUT"})
+    settings = lab.settings(1)._replace(timeout=3.0, origins={"timeout": "EVALWRIGHT_TIMEOUT"})
 
     with lab.plugins(Inline):
         resume_experiment(

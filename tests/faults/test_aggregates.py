@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from evalwright.errors import RunCorrupt
 from evalwright.report import Projection, ReportedCase, markdown_report, project, rates, status_counts, text_report
+from evalwright.report.totals import mean_score
 from evalwright.rundir import RunDirectory
-from evalwright.scoring import fold_status, mean_score
+from evalwright.scoring import fold_status
 
 if TYPE_CHECKING:
     from tests.conftest import Project

@@ -98,12 +98,12 @@ sys.settrace(later)
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", shortened(LEAVES, list(LEAVES)[::2]))
+@pytest.mark.parametrize("name", shortened(LEAVES, list(LEAVES)[::3]))
 def test_report_that_the_code_under_test_wrote_is_not_believed(project: Project, name: str) -> None:
     assert attempted(project, {"f.py": LEAVES[name]}, 0).status == "fail"
 
 
-@pytest.mark.parametrize("name", shortened(PATCHES, list(PATCHES)[::2]))
+@pytest.mark.parametrize("name", shortened(PATCHES, list(PATCHES)[::4]))
 def test_code_under_test_that_changes_its_test_framework_fails(project: Project, name: str) -> None:
     assert attempted(project, {"f.py": PATCHES[name]}, 0).status == "fail"
 
@@ -139,7 +139,7 @@ BESIDE: dict[str, dict[str, str | bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", shortened(BESIDE, list(BESIDE)[::3]))
+@pytest.mark.parametrize("name", shortened(BESIDE, list(BESIDE)[::5]))
 def test_files_beside_the_hidden_tests_do_not_run_before_them(project: Project, name: str) -> None:
     assert attempted(project, BESIDE[name], 41, hidden={"tests/test_f.py": HIDDEN}, scorer=NESTED).status == "fail"
 

@@ -53,7 +53,7 @@ PLANTED: dict[str, dict[str, str | bytes]] = {
 WORK_OF_ITS_OWN = {"json", "json package", "forged report lying around", "shadowed test", "weakened visible test"}
 
 
-@pytest.mark.parametrize("name", shortened(PLANTED, list(PLANTED)[::3]))
+@pytest.mark.parametrize("name", shortened(PLANTED, list(PLANTED)[::5]))
 def test_planted_files_do_not_turn_a_wrong_answer_into_a_pass(project: Project, name: str) -> None:
     attempt = attempted(project, PLANTED[name], 41)
 
@@ -68,7 +68,9 @@ def test_right_answer_passes_and_its_report_is_kept(project: Project) -> None:
     assert b"test_a" in project.artifact("r", "a", "scorers/tests.report.txt").read_bytes()
 
 
-@pytest.mark.parametrize("name", ["json", "sitecustomize", "collect only", "weakened visible test"])
+@pytest.mark.parametrize(
+    "name", shortened(["json", "sitecustomize", "collect only", "weakened visible test"], ["json", "collect only"])
+)
 def test_right_answer_passes_whatever_lies_around(project: Project, name: str) -> None:
     assert attempted(project, PLANTED[name], 42).status == "pass"
 
@@ -84,7 +86,7 @@ def test_planted_bytecode_does_not_replace_a_hidden_module(project: Project) -> 
     assert attempted(project, planted, 41, hidden=hidden).status == "fail"
 
 
-@pytest.mark.parametrize("name", ["pytest", "_pytest", "iniconfig", "json"])
+@pytest.mark.parametrize("name", shortened(["pytest", "_pytest", "iniconfig", "json"], ["pytest", "json"]))
 def test_planted_bytecode_without_source_does_not_replace_the_test_runner(project: Project, name: str) -> None:
     code = importlib.util.MAGIC_NUMBER + b"\0" * 12 + marshal.dumps(compile(FORGED, name, "exec"))
 

@@ -47,7 +47,7 @@ def test_a_hostile_program_reaches_what_the_page_says(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the page says what holds for an agent that is started by root")
-@pytest.mark.parametrize("program", GRADED)
+@pytest.mark.parametrize("program", shortened(GRADED, list(GRADED)[:2]))
 def test_a_program_that_aims_at_the_grader_reaches_what_the_page_says(
     sandbox: tuple[str, Sandbox[Any]], program: str, ground: Path
 ) -> None:

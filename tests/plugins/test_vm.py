@@ -191,6 +191,7 @@ def test_guests_of_one_snapshot_share_neither_files_nor_randomness(guests: Guest
     assert len({drawn for _, drawn in found}) == 4
 
 
+@pytest.mark.acceptance
 def test_guest_that_boots_cold_on_the_fallback_machine_works_and_its_disk_bounds_what_comes_back(guests: Guests) -> None:
     session = guests.session(machine="q35", snapshot=False, disk_bytes=16 * MIB)
     session.put(b"in", PurePosixPath("/workspace/f"))
@@ -324,6 +325,7 @@ def test_limit_that_ends_a_command_is_named_and_no_other(
     assert text(session, "echo goes on") == "goes on"
 
 
+@pytest.mark.acceptance
 def test_fork_storm_and_full_memory_of_a_command_do_not_take_the_guest(guests: Guests) -> None:
     session = guests.session()
     storm = session.execute(sh("b() { b | b & }; b; sleep 1; exit 3", timeout=90.0))
@@ -528,6 +530,7 @@ def test_trial_whose_machine_is_killed_is_tried_again(guests: Guests, project: P
     assert project.record("r", "a", "score.json")["status"] == "pass"
 
 
+@pytest.mark.acceptance
 def test_machine_killed_while_its_snapshot_is_taken_is_lost_and_the_trial_tried_again(
     project: Project, vm_image: Image, tmp_path: Path
 ) -> None:

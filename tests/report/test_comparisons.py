@@ -167,6 +167,7 @@ def test_arms_without_a_common_case_have_no_answer() -> None:
     assert "no case in common" in comparison_text(found)
 
 
+@pytest.mark.acceptance
 def test_answers_keep_to_alpha_when_arms_are_the_same() -> None:
     """End to end over trials, with flaky cases and three repeats: 200 null experiments."""
     chance = random.Random(7)

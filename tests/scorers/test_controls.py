@@ -116,7 +116,7 @@ def graded(bench: Bench, solution: str, tests: str = TESTS, *options: str, name:
     return make(Scorer, table).score(scored, bench)
 
 
-@pytest.mark.parametrize("forgery", shortened(FORGERIES, list(FORGERIES)[::3]))
+@pytest.mark.parametrize("forgery", shortened(FORGERIES, list(FORGERIES)[::5]))
 def test_code_written_against_the_plugin_does_not_pass(bench: Bench, forgery: str) -> None:
     assert not graded(bench, FORGERIES[forgery] + WRONG).ok
 
@@ -133,7 +133,7 @@ def test_outcomes_that_another_plugin_turned_are_caught_by_the_controls(bench: B
     assert "must fail" in score.findings[0]["detail"]
 
 
-@pytest.mark.parametrize("options", [(), ("-x",), ("-v", "-rA")], ids=" ".join)
+@pytest.mark.parametrize("options", shortened([(), ("-x",), ("-v", "-rA")], [("-x",)]), ids=" ".join)
 def test_nobody_hears_of_the_controls(bench: Bench, options: tuple[str, ...]) -> None:
     tests = TESTS + "\nclass TestB:\n    def test_b(self):\n        pass\n"
 

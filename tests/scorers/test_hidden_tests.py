@@ -64,28 +64,27 @@ def test_without_names_every_listed_test_counts(bench: Bench) -> None:
     assert bench.score(Scorer, PYTEST).score == 0.5
 
 
-@pytest.mark.parametrize(
-    "planted",
-    [
-        {"conftest__py": "def pytest_sessionfinish(session):\n    session.exitstatus = 0\n"},
-        {"conftest__py": "import os\nos._exit(0)\n"},
-        {"pytest__ini": "[pytest]\naddopts = --co\n"},
-        {"tox__ini": "[pytest]\naddopts = --co\n"},
-        {"setup__cfg": "[tool:pytest]\naddopts = --co\n"},
-        {"pyproject__toml": '[tool.pytest.ini_options]\naddopts = "--co"\n'},
-        {"sitecustomize__py": "import os\nos._exit(0)\n"},
-        {"pytest__py": "print('2 passed')\n"},
-        {"test_f__py": "def test_a():\n    assert True\n"},
-    ],
-    ids=["status", "exit", "pytest.ini", "tox.ini", "setup.cfg", "pyproject", "sitecustomize", "pytest.py", "weakened"],
-)
+PLANTED = {
+    "status": {"conftest__py": "def pytest_sessionfinish(session):\n    session.exitstatus = 0\n"},
+    "exit": {"conftest__py": "import os\nos._exit(0)\n"},
+    "pytest.ini": {"pytest__ini": "[pytest]\naddopts = --co\n"},
+    "tox.ini": {"tox__ini": "[pytest]\naddopts = --co\n"},
+    "setup.cfg": {"setup__cfg": "[tool:pytest]\naddopts = --co\n"},
+    "pyproject": {"pyproject__toml": '[tool.pytest.ini_options]\naddopts = "--co"\n'},
+    "sitecustomize": {"sitecustomize__py": "import os\nos._exit(0)\n"},
+    "pytest.py": {"pytest__py": "print('2 passed')\n"},
+    "weakened": {"test_f__py": "def test_a():\n    assert True\n"},
+}
+
+
+@pytest.mark.parametrize("planted", shortened(PLANTED, ["exit", "pytest.ini", "sitecustomize", "weakened"]))
 @pytest.mark.parametrize("named", shortened([NAMED, {}], [{}]), ids=["named", "all"])
 @pytest.mark.parametrize("kept", shortened([True, False], [False]), ids=["kept", "removed"])
 def test_what_the_agent_planted_does_not_turn_a_fail_into_a_pass(
-    bench: Bench, planted: dict[str, str], named: dict[str, Any], kept: bool
+    bench: Bench, planted: str, named: dict[str, Any], kept: bool
 ) -> None:
     bench.keeps_configuration = kept
-    prepare(bench, 41, **planted)
+    prepare(bench, 41, **PLANTED[planted])
 
     score = bench.score(Scorer, PYTEST, {"tests": named})
 

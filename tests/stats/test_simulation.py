@@ -98,6 +98,7 @@ def test_what_a_wished_effect_needs_detects_just_that() -> None:
     )
 
 
+@pytest.mark.acceptance
 def test_the_minimum_detectable_effect_is_found_four_times_of_five() -> None:
     generator = random.Random(2)
     effect = minimum_detectable_effect(math.sqrt(2 / 40))

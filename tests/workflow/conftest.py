@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.workflow.repositories import made
-from tests.workflow.toys import Toy
+from tests.workflow.toy import Toy
 
 from evalwright.processes import Supervisor
 from evalwright_plugins.workflow.workspace import Repository, Workspace

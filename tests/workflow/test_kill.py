@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import shortened
-from tests.workflow.toys import BUILD, FIX, REVIEW, VERIFY, Toy, says
+from tests.workflow.toy import BUILD, FIX, REVIEW, VERIFY, Toy, says
 
 from evalwright.ledger import first_damage
 from evalwright_plugins.workflow.record import Journal, Status

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.workflow.toys import WORKERS
+from tests.workflow.toy import WORKERS
 
 from evalwright.errors import SuiteError
 from evalwright_plugins.workflow.model.documents import read_document
@@ -190,6 +190,30 @@ def test_what_no_process_or_repository_could_take_is_refused_at_once(tmp_path: P
     written(tmp_path, run_json=json.dumps({"work": "W", "workflow": "readback", key: value}))
 
     assert [problem["key"].split(".")[0] for problem in refused(tmp_path / "run.json")] == [key]
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "words"),
+    [
+        ({"on_gate": "yes"}, "on_gate", "'ask', 'approve', 'reject' or 'fail', or must be an object (got 'yes')"),
+        ({"on_gate": True}, "on_gate", "or must be an object (got True)"),
+        ({"on_gate": {"script": []}}, "on_gate.script", "at least 1 item"),
+        ({"on_gate": {"script": ["x"], "timeot": 3}}, "on_gate.timeot", "unknown key"),
+        ({"notify": {"webhook": "http://x", "timeout": 3}}, "notify.timeout", "unknown key"),
+        ({"workflow": 7}, "workflow", "a valid string, or must be an object (got 7)"),
+        ({"workers": {"A!": {}}}, "workers.A!", "got 'A!'"),
+    ],
+)
+def test_value_of_several_forms_is_told_by_the_keys_of_the_file(
+    tmp_path: Path, value: dict[str, Any], key: str, words: str
+) -> None:
+    written(tmp_path, run_json=json.dumps({"work": "W", "workflow": "readback"} | value))
+
+    (problem,) = refused(tmp_path / "run.json")
+
+    assert (problem["key"], problem["file"]) == (key, str(tmp_path / "run.json"))
+    assert words in problem["message"]
+    assert problem["hint"]
 
 
 def test_names_of_steps_in_the_configuration_are_checked() -> None:

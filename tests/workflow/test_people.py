@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Project
-from tests.workflow.toys import BUILD, COMMIT, Toy, says
+from tests.workflow.toy import BUILD, COMMIT, Toy, says
 
 from evalwright.errors import RunBusy, RunConflict, RunCorrupt
 from evalwright.ledger import first_damage

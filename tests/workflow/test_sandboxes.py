@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.workflow.toys import COMMIT, REVIEW, Toy, says
+from tests.workflow.toy import COMMIT, REVIEW, Toy, says
 
 from evalwright_plugins.workflow.record import Status
 

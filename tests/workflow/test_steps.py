@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import shortened
-from tests.workflow.toys import COMMIT, FIX, REVIEW, Toy, says, shell, waits
+from tests.workflow.toy import COMMIT, FIX, REVIEW, Toy, says, shell, waits
 
 from evalwright_plugins.workflow.approvals.orders import Order
 from evalwright_plugins.workflow.findings.book import Book

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 from tests.conftest import shortened
 from tests.workflow.test_kill import killed_after
-from tests.workflow.toys import COMMIT, VERIFY, Toy, says
+from tests.workflow.toy import COMMIT, VERIFY, Toy, says
 
 from evalwright_plugins.workflow.approvals.orders import Order
 from evalwright_plugins.workflow.drive import desk

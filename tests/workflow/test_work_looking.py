@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Project, clean_environment
-from tests.workflow.toy import REVIEW, Toy, toy
+from tests.workflow.work_project import REVIEW, WorkProject, work_project
 from tests.zygote import Zygote
 
 FINDINGS = {"findings": [{"severity": "P1", "summary": "\x1b[2Jno \x07tests"}, {"severity": "P3", "summary": "a name"}]}
@@ -26,9 +26,9 @@ TRIES = 60
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory, zygote: Zygote) -> Toy:
+def shown(tmp_path_factory: pytest.TempPathFactory, zygote: Zygote) -> WorkProject:
     """Return a repository with runs: one succeeded, a reviewer stopped one, one failed, one lacks its tools."""
-    made = toy(tmp_path_factory.mktemp("shown"), zygote)
+    made = work_project(tmp_path_factory.mktemp("shown"), zygote)
     told = f"printf '%s' '{USAGE}' > $EVALWRIGHT_OUTPUT_FILE; true"
     made.driven("done", on_gate="approve", workers={"verify": told})
     review = {"steps": [{"id": "build"}, {"id": "review"}, {"id": "fix"}]}
@@ -46,20 +46,20 @@ def shown(tmp_path_factory: pytest.TempPathFactory, zygote: Zygote) -> Toy:
 
 
 @pytest.fixture
-def repository(tmp_path: Path, zygote: Zygote) -> Toy:
+def repository(tmp_path: Path, zygote: Zygote) -> WorkProject:
     """Return a repository without runs."""
-    return toy(tmp_path, zygote)
+    return work_project(tmp_path, zygote)
 
 
 @pytest.mark.parametrize(("run", "code"), [("done-1", 0), ("found-1", 10), ("bad-1", 20), ("lost-1", 30)])
-def test_status_exits_as_the_run_stands(shown: Toy, run: str, code: int) -> None:
+def test_status_exits_as_the_run_stands(shown: WorkProject, run: str, code: int) -> None:
     answer = shown.work("status", run)
 
     assert (answer.exit_code, answer.data["run"]) == (code, run)
     assert answer.envelope["commands"]
 
 
-def test_status_without_a_run_shows_all_those_that_wait_before_those_that_ended(shown: Toy) -> None:
+def test_status_without_a_run_shows_all_those_that_wait_before_those_that_ended(shown: WorkProject) -> None:
     answer = shown.work("status")
 
     assert answer.exit_code == 0
@@ -67,7 +67,7 @@ def test_status_without_a_run_shows_all_those_that_wait_before_those_that_ended(
     assert [line.partition(" ")[0] for line in shown.text("status").splitlines()] == ["lost-1", "found-1", "bad-1", "done-1"]
 
 
-def test_status_tells_budgets_and_the_last_lines_of_the_log(shown: Toy) -> None:
+def test_status_tells_budgets_and_the_last_lines_of_the_log(shown: WorkProject) -> None:
     data = shown.work("status", "lost-1").data
 
     assert {"kind": "attempts", "step": "verify", "used": 0, "limit": 4, "left": 4} in data["budgets"]
@@ -75,7 +75,7 @@ def test_status_tells_budgets_and_the_last_lines_of_the_log(shown: Toy) -> None:
     assert "    | no tools\n" in shown.text("status", "lost-1")
 
 
-def test_review_rounds_of_all_runs_of_a_work_are_used_up_together(shown: Toy) -> None:
+def test_review_rounds_of_all_runs_of_a_work_are_used_up_together(shown: WorkProject) -> None:
     review = [{"id": "review"}, {"id": "fix"}]
     ways = [{"from": "review", "on": "findings-blocking", "to": "fix"}]
     for _ in range(2):
@@ -96,7 +96,7 @@ def test_review_rounds_of_all_runs_of_a_work_are_used_up_together(shown: Toy) ->
 
 
 @pytest.mark.acceptance
-def test_closed_pipe_ends_quietly(shown: Toy) -> None:
+def test_closed_pipe_ends_quietly(shown: WorkProject) -> None:
     for words in (["events", "done-1"], ["events", "done-1", "--follow"]):
         process = shown.start("work", *words)
         assert process.stdout is not None
@@ -107,7 +107,7 @@ def test_closed_pipe_ends_quietly(shown: Toy) -> None:
         process.stderr.close()
 
 
-def test_status_in_a_repository_without_runs_says_how_to_start(repository: Toy) -> None:
+def test_status_in_a_repository_without_runs_says_how_to_start(repository: WorkProject) -> None:
     assert repository.work("status").data == {"runs": [], "count": 0}
     assert repository.text("status") == "no runs yet\n"
     assert repository.text("metrics") == "no runs yet\n"
@@ -120,7 +120,7 @@ def test_status_outside_a_repository_is_an_error_with_its_cure(project: Project)
     assert "git init" in answer.envelope["errors"][0]["hint"]
 
 
-def test_inbox_shows_every_open_request_the_oldest_first(shown: Toy) -> None:
+def test_inbox_shows_every_open_request_the_oldest_first(shown: WorkProject) -> None:
     answer = shown.work("inbox")
 
     assert answer.exit_code == 0
@@ -136,7 +136,7 @@ def test_inbox_shows_every_open_request_the_oldest_first(shown: Toy) -> None:
 def test_commands_of_the_inbox_can_be_pasted_from_elsewhere(tmp_path: Path, zygote: Zygote) -> None:
     place = tmp_path / "it's here; touch x"
     place.mkdir()
-    made = toy(place, zygote)
+    made = work_project(place, zygote)
     made.waiting()
 
     row = Project(tmp_path, zygote).call("work", "inbox", "--repo", str(place)).data["requests"][0]
@@ -147,7 +147,7 @@ def test_commands_of_the_inbox_can_be_pasted_from_elsewhere(tmp_path: Path, zygo
     assert "nothing waits for you" in made.text("inbox")
 
 
-def test_decision_that_nobody_has_taken_up_is_no_open_request(repository: Toy) -> None:
+def test_decision_that_nobody_has_taken_up_is_no_open_request(repository: WorkProject) -> None:
     repository.waiting()
     repository.work("approve", "w-1", "--no-wait", "--by", "ada")
 
@@ -157,14 +157,14 @@ def test_decision_that_nobody_has_taken_up_is_no_open_request(repository: Toy) -
     assert "approved by ada; go on with: evalwright work resume w-1" in repository.text("status", "w-1")
 
 
-def test_events_through_a_pipe_are_the_lines_of_the_ledger(shown: Toy) -> None:
+def test_events_through_a_pipe_are_the_lines_of_the_ledger(shown: WorkProject) -> None:
     answer = shown.work("events", "done-1")
 
     assert answer.stdout == (shown.run_files("done-1") / "ledger.jsonl").read_text()
     assert shown.work("events", "done-1", "--json").data["count"] == answer.stdout.count("\n")
 
 
-def test_events_for_people_are_one_line_each(shown: Toy) -> None:
+def test_events_for_people_are_one_line_each(shown: WorkProject) -> None:
     lines = shown.text("events", "done-1").splitlines()
     count = shown.work("events", "done-1").stdout.count("\n")
 
@@ -174,14 +174,14 @@ def test_events_for_people_are_one_line_each(shown: Toy) -> None:
 
 
 @pytest.mark.parametrize("words", [["status", "found-1"], ["inbox"], ["events", "found-1"]])
-def test_nothing_that_an_agent_wrote_moves_the_cursor(shown: Toy, words: list[str]) -> None:
+def test_nothing_that_an_agent_wrote_moves_the_cursor(shown: WorkProject, words: list[str]) -> None:
     text = shown.text(*words)
 
     assert "no" in text
     assert not any(ord(letter) < 32 and letter != "\n" for letter in text)
 
 
-def test_metrics_count_a_run_and_all_of_them(shown: Toy) -> None:
+def test_metrics_count_a_run_and_all_of_them(shown: WorkProject) -> None:
     rows = {row["run"]: row for row in shown.work("metrics").data["runs"]}
     total = shown.work("metrics").data["total"]
 
@@ -195,7 +195,7 @@ def test_metrics_count_a_run_and_all_of_them(shown: Toy) -> None:
     assert shown.work("metrics", "bad-1").data["total"]["runs"] == 1
 
 
-def test_run_with_a_damaged_ledger_is_named_and_hides_no_other(repository: Toy) -> None:
+def test_run_with_a_damaged_ledger_is_named_and_hides_no_other(repository: WorkProject) -> None:
     repository.waiting("a")
     shutil.copytree(repository.run_files("a-1"), repository.run_files("b-1"))
     ledger = repository.run_files("a-1") / "ledger.jsonl"
@@ -211,7 +211,7 @@ def test_run_with_a_damaged_ledger_is_named_and_hides_no_other(repository: Toy) 
 class Driven:
     """A run whose step ``build`` has said something and now waits for the test."""
 
-    def __init__(self, repository: Toy) -> None:
+    def __init__(self, repository: WorkProject) -> None:
         self.repository = repository
         self.begun, self.go = repository.path / "begun", repository.path / "go"
         for path in (self.begun, self.go):
@@ -232,7 +232,7 @@ class Driven:
 
 
 @pytest.fixture
-def driven(repository: Toy) -> Iterator[Driven]:
+def driven(repository: WorkProject) -> Iterator[Driven]:
     """Return a run in the middle of its step."""
     made = Driven(repository)
     yield made
@@ -248,7 +248,7 @@ def eventually(look: Callable[[], Any]) -> Any:
     raise AssertionError("it never came")
 
 
-def test_status_of_a_running_step_tells_who_drives_how_long_and_what_it_said(driven: Driven, shown: Toy) -> None:
+def test_status_of_a_running_step_tells_who_drives_how_long_and_what_it_said(driven: Driven, shown: WorkProject) -> None:
     shutil.copytree(shown.run_files("done-1"), driven.repository.run_files("done-1"))
 
     def status() -> Any:
@@ -302,7 +302,7 @@ def test_watch_and_follow_through_a_pipe_end_when_the_run_waits(driven: Driven) 
     assert event + followed == (repository.run_files("w-1") / "ledger.jsonl").read_bytes()
 
 
-def test_watch_with_json_leaves_stdout_to_the_envelope(shown: Toy) -> None:
+def test_watch_with_json_leaves_stdout_to_the_envelope(shown: WorkProject) -> None:
     answer = shown.work("status", "found-1", "--watch", "--json")
 
     assert (answer.exit_code, answer.data["run"]) == (10, "found-1")

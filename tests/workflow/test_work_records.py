@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Project
-from tests.workflow.toy import Toy, toy
+from tests.workflow.work_project import WorkProject, work_project
 from tests.zygote import Zygote
 
 from evalwright.errors import LedgerDamaged, SourceMissing
@@ -26,17 +26,17 @@ CREATED = {"base": "c0", "entry": "build", "workflowRef": "w"}
 
 
 @pytest.fixture
-def repository(tmp_path: Path, zygote: Zygote) -> Toy:
+def repository(tmp_path: Path, zygote: Zygote) -> WorkProject:
     """Return a repository without runs."""
     place = tmp_path / "repository"
     place.mkdir()
-    return toy(place, zygote)
+    return work_project(place, zygote)
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, zygote: Zygote) -> Toy:
+def finished(tmp_path_factory: pytest.TempPathFactory, zygote: Zygote) -> WorkProject:
     """Return a repository with a finished run."""
-    made = toy(tmp_path_factory.mktemp("finished"), zygote)
+    made = work_project(tmp_path_factory.mktemp("finished"), zygote)
     made.driven(on_gate="approve")
     return made
 
@@ -132,9 +132,9 @@ GARBLED: dict[str, list[tuple[str, Any]]] = {
 
 
 @pytest.fixture(scope="module")
-def garbled(tmp_path_factory: pytest.TempPathFactory, zygote: Zygote) -> Toy:
+def garbled(tmp_path_factory: pytest.TempPathFactory, zygote: Zygote) -> WorkProject:
     """Return a repository with a run for each kind of nonsense, ``g0`` and on."""
-    made = toy(tmp_path_factory.mktemp("garbled"), zygote)
+    made = work_project(tmp_path_factory.mktemp("garbled"), zygote)
     for number, events in enumerate(GARBLED.values()):
         directory = made.run_files(f"g{number}")
         directory.mkdir(parents=True)
@@ -148,7 +148,7 @@ def garbled(tmp_path_factory: pytest.TempPathFactory, zygote: Zygote) -> Toy:
 @pytest.mark.parametrize(
     "words", ["status", "metrics", "inbox", "doctor", "gc", "verify g0", "replay g1", "events g0", "metrics g2"]
 )
-def test_whole_chain_of_nonsense_is_no_defect(garbled: Toy, words: str) -> None:
+def test_whole_chain_of_nonsense_is_no_defect(garbled: WorkProject, words: str) -> None:
     answer = garbled.work(*words.split(), "--format", "text")
 
     assert "internal error" not in answer.stderr
@@ -171,7 +171,9 @@ def swapped(ledger: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [cut, edited, swapped])
-def test_verify_notices_every_change_of_an_own_ledger(finished: Toy, tmp_path: Path, change: Callable[[Path], None]) -> None:
+def test_verify_notices_every_change_of_an_own_ledger(
+    finished: WorkProject, tmp_path: Path, change: Callable[[Path], None]
+) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(finished.run_files("w-1"), copy)
     change(copy / "ledger.jsonl")
@@ -182,7 +184,7 @@ def test_verify_notices_every_change_of_an_own_ledger(finished: Toy, tmp_path: P
     assert {"line", "after_seq", "damage", "reason", "file"} <= set(caught.value.details)
 
 
-def test_verify_checks_the_evidence_of_an_own_run(finished: Toy) -> None:
+def test_verify_checks_the_evidence_of_an_own_run(finished: WorkProject) -> None:
     whole = finished.work("verify", "w-1")
     logs = finished.run_files("w-1") / "logs"
     kept = {path: path.read_bytes() for path in logs.iterdir()}
@@ -199,7 +201,7 @@ def test_verify_checks_the_evidence_of_an_own_run(finished: Toy) -> None:
     assert finished.work("verify", "w-1").exit_code == 0
 
 
-def test_link_in_the_place_of_evidence_is_not_followed(finished: Toy, tmp_path: Path) -> None:
+def test_link_in_the_place_of_evidence_is_not_followed(finished: WorkProject, tmp_path: Path) -> None:
     log = finished.run_files("w-1") / "logs" / "verify-1.log"
     same = tmp_path / "same"
     shutil.move(log, same)
@@ -221,7 +223,7 @@ def test_replay_gives_the_state_that_the_events_add_up_to(project: Project) -> N
 
 
 @pytest.mark.parametrize("target", ["no-such", "./no-such.jsonl", ".", "../../etc"])
-def test_what_is_not_there_is_an_error_that_says_what_is_needed(repository: Toy, target: str) -> None:
+def test_what_is_not_there_is_an_error_that_says_what_is_needed(repository: WorkProject, target: str) -> None:
     answer = repository.work("verify", target)
 
     assert answer.exit_code == 1
@@ -229,7 +231,7 @@ def test_what_is_not_there_is_an_error_that_says_what_is_needed(repository: Toy,
     assert answer.envelope["errors"][0]["hint"]
 
 
-def test_imported_run_is_read_like_an_own_one(repository: Toy, foreign: Path) -> None:
+def test_imported_run_is_read_like_an_own_one(repository: WorkProject, foreign: Path) -> None:
     before = {path: path.read_bytes() for path in foreign.rglob("*") if path.is_file()}
 
     answer = repository.work("import", str(foreign))
@@ -247,7 +249,7 @@ def test_imported_run_is_read_like_an_own_one(repository: Toy, foreign: Path) ->
     assert repository.work("verify", "RUN-DEMO-01").envelope["errors"][0]["changed"] == ["logs/build-1.log"]
 
 
-def test_imported_run_without_its_evidence_verifies_and_says_so(repository: Toy, foreign: Path) -> None:
+def test_imported_run_without_its_evidence_verifies_and_says_so(repository: WorkProject, foreign: Path) -> None:
     (foreign / "logs" / "build-1.log").unlink()
     repository.work("import", str(foreign))
 
@@ -258,7 +260,7 @@ def test_imported_run_without_its_evidence_verifies_and_says_so(repository: Toy,
     assert answer.data["head"] is True
 
 
-def test_imported_run_is_never_driven(repository: Toy, tmp_path: Path) -> None:
+def test_imported_run_is_never_driven(repository: WorkProject, tmp_path: Path) -> None:
     place = tmp_path / "waiting"
     place.mkdir()
     shutil.copy(DATA / "stopAt.events.jsonl", place / "events.jsonl")
@@ -276,7 +278,7 @@ def test_imported_run_is_never_driven(repository: Toy, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing-newline-append", "torn-tail"])
-def test_damaged_run_is_not_imported_and_not_repaired(repository: Toy, tmp_path: Path, name: str) -> None:
+def test_damaged_run_is_not_imported_and_not_repaired(repository: WorkProject, tmp_path: Path, name: str) -> None:
     place = tmp_path / "damaged"
     place.mkdir()
     shutil.copy(DATA / f"{name}.CORRUPT.jsonl", place / "events.jsonl")
@@ -292,14 +294,14 @@ def test_damaged_run_is_not_imported_and_not_repaired(repository: Toy, tmp_path:
 
 
 @pytest.mark.parametrize("run_id", ["../outside", "a/b", ".", "x.lock"])
-def test_imported_run_gets_no_id_that_leads_elsewhere(repository: Toy, foreign: Path, run_id: str) -> None:
+def test_imported_run_gets_no_id_that_leads_elsewhere(repository: WorkProject, foreign: Path, run_id: str) -> None:
     answer = repository.work("import", str(foreign), "--run-id", run_id)
 
     assert (answer.exit_code, answer.error_codes) == (1, ["E_CASE_INVALID"])
     assert {path.name for path in repository.path.iterdir()} == {".git", "calc.txt"}
 
 
-def test_import_leaves_links_out_and_takes_no_id_twice(repository: Toy, foreign: Path) -> None:
+def test_import_leaves_links_out_and_takes_no_id_twice(repository: WorkProject, foreign: Path) -> None:
     (foreign / "logs" / "fix-1.log").symlink_to("/etc/passwd")
     repository.waiting()
 
@@ -311,7 +313,7 @@ def test_import_leaves_links_out_and_takes_no_id_twice(repository: Toy, foreign:
     assert [path.name for path in (repository.run_files("RUN-DEMO-01") / "logs").iterdir()] == ["build-1.log"]
 
 
-def test_directory_with_no_ledger_or_with_two_is_refused(repository: Toy, tmp_path: Path) -> None:
+def test_directory_with_no_ledger_or_with_two_is_refused(repository: WorkProject, tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
     none = repository.work("import", str(place))
@@ -329,7 +331,7 @@ def test_ledger_that_cannot_be_read_is_no_defect(tmp_path: Path) -> None:
         checked_events(tmp_path)
 
 
-def test_mark_of_an_imported_run_says_where_it_came_from(repository: Toy, foreign: Path) -> None:
+def test_mark_of_an_imported_run_says_where_it_came_from(repository: WorkProject, foreign: Path) -> None:
     repository.work("import", str(foreign))
 
     mark = json.loads((repository.run_files("RUN-DEMO-01") / "foreign.json").read_bytes())

@@ -12,20 +12,20 @@ from typing import Any
 
 import pytest
 from tests.conftest import Project
-from tests.workflow.toy import Toy, toy
+from tests.workflow.work_project import WorkProject, work_project
 from tests.zygote import Zygote
 
 from evalwright_plugins.workflow.commands.verb import ACTIONS, WorkVerb
 
 
 @pytest.fixture
-def repository(tmp_path: Path, zygote: Zygote) -> Toy:
+def repository(tmp_path: Path, zygote: Zygote) -> WorkProject:
     """Return a repository without runs."""
-    return toy(tmp_path, zygote)
+    return work_project(tmp_path, zygote)
 
 
 @pytest.fixture
-def driver(repository: Toy) -> Iterator[Popen[bytes]]:
+def driver(repository: WorkProject) -> Iterator[Popen[bytes]]:
     """Return a process that drives the run ``w-1``, in the middle of its step."""
     begun = repository.path / "begun"
     os.mkfifo(begun)
@@ -70,14 +70,14 @@ def test_doctor_works_outside_a_repository(project: Project) -> None:
     assert "git init" in found["repository"]["details"]
 
 
-def test_doctor_finds_nothing_in_a_fresh_repository(repository: Toy) -> None:
+def test_doctor_finds_nothing_in_a_fresh_repository(repository: WorkProject) -> None:
     found = components(repository.work("doctor"))
 
     assert {name for name, entry in found.items() if entry["state"] != "healthy"} <= {"sandboxes"}
     assert found["runs"]["details"] == "none yet"
 
 
-def test_doctor_names_a_run_whose_driver_died_and_what_it_left(repository: Toy, driver: Popen[bytes]) -> None:
+def test_doctor_names_a_run_whose_driver_died_and_what_it_left(repository: WorkProject, driver: Popen[bytes]) -> None:
     held = components(repository.work("doctor"))
     driver.send_signal(signal.SIGKILL)
     driver.wait(60)
@@ -91,7 +91,7 @@ def test_doctor_names_a_run_whose_driver_died_and_what_it_left(repository: Toy, 
     assert "evalwright work resume w-1" in [one["command"] for one in answer.envelope["commands"]]
 
 
-def test_doctor_names_a_damaged_ledger(repository: Toy) -> None:
+def test_doctor_names_a_damaged_ledger(repository: WorkProject) -> None:
     repository.waiting()
     ledger = repository.run_files("w-1") / "ledger.jsonl"
     ledger.write_bytes(ledger.read_bytes()[1:])
@@ -101,7 +101,7 @@ def test_doctor_names_a_damaged_ledger(repository: Toy) -> None:
     assert (found["state"], found["command"]) == ("unhealthy", "evalwright work verify w-1")
 
 
-def test_preflight_says_what_would_be_done_and_makes_nothing(repository: Toy) -> None:
+def test_preflight_says_what_would_be_done_and_makes_nothing(repository: WorkProject) -> None:
     config = repository.config()
 
     answer = repository.work("preflight", "--config", config)
@@ -112,7 +112,7 @@ def test_preflight_says_what_would_be_done_and_makes_nothing(repository: Toy) ->
     assert not repository.state.exists()
 
 
-def test_preflight_names_every_problem_at_once(repository: Toy) -> None:
+def test_preflight_names_every_problem_at_once(repository: WorkProject) -> None:
     config = repository.config(
         base="no-such-branch",
         sandbox={"use": "subprocess", "colour": "red"},
@@ -136,7 +136,7 @@ def test_preflight_names_every_problem_at_once(repository: Toy) -> None:
     assert all(record["hint"] for record in answer.envelope["errors"] if record["key"] in ("base", "workers.other.use"))
 
 
-def test_preflight_names_every_problem_of_a_workflow_at_once(repository: Toy) -> None:
+def test_preflight_names_every_problem_of_a_workflow_at_once(repository: WorkProject) -> None:
     ways = [{"from": "biuld", "on": "failed", "to": "build"}, {"from": "build", "on": "failed", "to": "nowhere"}]
     config = repository.config(workflow={"transitions": ways, "entry": "start"})
 
@@ -146,10 +146,8 @@ def test_preflight_names_every_problem_of_a_workflow_at_once(repository: Toy) ->
     assert records[1]["did_you_mean"] == "build"
 
 
-@pytest.mark.parametrize("key", ["prompt", "artifacts"])
-def test_preflight_names_a_text_that_is_not_there(repository: Toy, key: str) -> None:
-    missing: dict[str, Any] = {"prompt": "file://no.md", "artifacts": {"plan": "no.md"}}
-    config = repository.config(**{key: missing[key]})
+def test_preflight_names_a_text_that_is_not_there(repository: WorkProject) -> None:
+    config = repository.config(prompt="file://no.md")
 
     answer = repository.work("preflight", "--config", config)
 
@@ -158,34 +156,71 @@ def test_preflight_names_a_text_that_is_not_there(repository: Toy, key: str) -> 
     assert answer.envelope["errors"][0]["hint"]
 
 
-def test_preflight_warns_of_what_is_not_committed_not_staffed_or_would_be_superseded(repository: Toy) -> None:
+def test_preflight_warns_of_what_is_not_committed_not_staffed_or_would_be_superseded(repository: WorkProject) -> None:
     repository.waiting()
     (repository.path / "calc.txt").write_text("changed\n")
-    config = repository.config(steps=[{"id": "build"}, {"id": "judge"}], toolchain=["tool.lock"])
+    config = repository.config(steps=[{"id": "build"}, {"id": "judge"}], toolchain=["tool.lock"], artifacts={"plan": "no.md"})
 
     answer = repository.work("preflight", "--config", config)
 
     messages = " ".join(record["message"] for record in answer.envelope["warnings"])
     assert (answer.exit_code, set(answer.warning_codes)) == (0, {"W_PREFLIGHT"})
-    assert all(word in messages for word in ("calc.txt", "step judge has no worker", "tool.lock", "w-1 of w waits"))
+    assert all(word in messages for word in ("calc.txt", "step judge has no worker", "tool.lock", "no.md", "w-1 of w waits"))
 
 
-def test_preflight_looks_for_programs_of_workers_and_of_the_gate(repository: Toy) -> None:
-    config = repository.config(on_gate={"script": ["no-such-gate"]})
-    refused = repository.work("preflight", "--config", config)
-    document = json.loads((repository.path / config).read_text()) | {"on_gate": {"script": ["true"]}}
+def test_preflight_looks_for_programs_of_workers_and_of_the_gate(repository: WorkProject) -> None:
+    config = repository.config()
+    document = json.loads((repository.path / config).read_text()) | {"sandbox": {"use": "bubblewrap"}}
     document["workers"] = {"build": {"argv": ["no-such-agent"]}, "verify": {"argv": ["./check.sh"]}}
     (repository.path / config).write_text(json.dumps(document))
 
     answer = repository.work("preflight", "--config", config)
 
-    messages = " ".join(record["message"] for record in answer.envelope["warnings"])
-    assert [record["key"] for record in refused.envelope["errors"]] == ["on_gate.script"]
+    messages = " ".join(record["message"] for record in answer.envelope["warnings"] + answer.envelope["errors"])
     assert "workers.build: no-such-agent is not installed here" in messages
     assert "workers.verify: ./check.sh is not in " in messages
 
 
-def test_preflight_refuses_while_the_same_work_is_driven(repository: Toy, driver: Popen[bytes]) -> None:
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"on_gate": {"script": ["no-such-gate"]}}, "on_gate.script"),
+        ({"workers": {"build": {"argv": ["no-such-agent"]}}}, "workers.build"),
+        ({"workers": {"build": {"argv": ["sh"]}}, "env": {"PATH": "/nowhere"}}, "workers.build"),
+        ({"workers": {"build": {"use": "no-such-runner"}}}, "workers.build"),
+        ({"sandbox": {"use": "no-such-sandbox"}}, "sandbox"),
+        ({"sandbox": {"use": "vm"}}, "sandbox"),
+        ({"base": "no-such-branch"}, "base"),
+    ],
+)
+def test_start_refuses_like_preflight_what_could_not_be_driven(
+    repository: WorkProject, change: dict[str, Any], key: str
+) -> None:
+    config = repository.config()
+    document = json.loads((repository.path / config).read_text()) | change
+    (repository.path / config).write_text(json.dumps(document))
+
+    before, refused = (repository.work(action, "--config", config) for action in ("preflight", "start"))
+
+    assert (refused.exit_code, [record["key"] for record in refused.envelope["errors"]]) == (1, [key])
+    assert refused.envelope["errors"] == before.envelope["errors"]
+    assert not repository.state.exists()
+
+
+def test_gate_that_has_gone_leaves_the_question_open(repository: WorkProject) -> None:
+    gate = repository.path / "gate"
+    gate.write_text('#!/bin/sh\nmv "$0" "$0.away"\necho \'{"decision": "approved"}\'\n')
+    gate.chmod(0o755)
+    answer = repository.driven(on_gate={"script": [str(gate)]}, stop_at=["build"])
+    assert (answer.exit_code, answer.error_codes) == (3, ["E_PLUGIN_FAILED"])
+    assert str(gate) in answer.envelope["errors"][0]["message"]
+
+    (repository.path / "gate.away").rename(gate)
+
+    assert repository.work("resume").data["status"] == "SUCCEEDED"
+
+
+def test_preflight_refuses_while_the_same_work_is_driven(repository: WorkProject, driver: Popen[bytes]) -> None:
     answer = repository.work("preflight", "--config", "w.json")
     beside = repository.work("preflight", "--config", repository.config("another"))
     driver.send_signal(signal.SIGKILL)
@@ -198,12 +233,12 @@ def test_preflight_refuses_while_the_same_work_is_driven(repository: Toy, driver
     assert left.envelope["errors"][0]["hint"] == "evalwright work resume w-1"
 
 
-def test_preflight_without_a_configuration_says_how(repository: Toy) -> None:
+def test_preflight_without_a_configuration_says_how(repository: WorkProject) -> None:
     assert repository.work("preflight").error_codes == ["E_CASE_INVALID"]
     assert repository.work("preflight", "--config", "no.yaml").exit_code == 1
 
 
-def test_gc_says_first_and_then_removes_what_nobody_needs(repository: Toy) -> None:
+def test_gc_says_first_and_then_removes_what_nobody_needs(repository: WorkProject) -> None:
     repository.driven(on_gate="approve")
     files = repository.run_files("w-1")
     (files / "steps" / "build-1" / "home" / "closed").mkdir(parents=True)
@@ -230,7 +265,7 @@ def test_gc_says_first_and_then_removes_what_nobody_needs(repository: Toy) -> No
     assert repository.text("gc") == "nothing to remove\n"
 
 
-def test_gc_forgets_a_worktree_that_somebody_removed_by_hand(repository: Toy) -> None:
+def test_gc_forgets_a_worktree_that_somebody_removed_by_hand(repository: WorkProject) -> None:
     repository.driven(on_gate="approve")
     tree = repository.state / "worktrees" / "w-1"
     repository.git("worktree", "add", "--quiet", "--lock", str(tree), "run/w-1")
@@ -241,7 +276,9 @@ def test_gc_forgets_a_worktree_that_somebody_removed_by_hand(repository: Toy) ->
     assert repository.git("worktree", "list").count("\n") == 0
 
 
-def test_gc_leaves_alone_what_waits_what_is_driven_and_what_cannot_be_read(repository: Toy, driver: Popen[bytes]) -> None:
+def test_gc_leaves_alone_what_waits_what_is_driven_and_what_cannot_be_read(
+    repository: WorkProject, driver: Popen[bytes]
+) -> None:
     damaged = repository.run_files("damaged")
     (damaged / "steps").mkdir(parents=True)
     (damaged / "ledger.jsonl").write_text("not a ledger\n")
@@ -254,7 +291,7 @@ def test_gc_leaves_alone_what_waits_what_is_driven_and_what_cannot_be_read(repos
     assert driver.poll() is None
 
 
-def test_gc_never_follows_a_link_out_of_the_repository(repository: Toy) -> None:
+def test_gc_never_follows_a_link_out_of_the_repository(repository: WorkProject) -> None:
     repository.driven(on_gate="approve")
     precious = repository.path.parent / "precious"
     precious.mkdir(exist_ok=True)

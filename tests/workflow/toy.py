@@ -1,76 +1,133 @@
-"""A toy repository on which workflows are driven, in one call."""
+"""A toy repository whose runs are driven in this process, and workers for it: shell scripts."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import Answer, Project
+from evalwright.ledger import read_events
+from evalwright.processes import Supervisor
+from evalwright_plugins.workflow.approvals.orders import Order
+from evalwright_plugins.workflow.drive.runs import Run, Runs
+from evalwright_plugins.workflow.drive.turn import Turn
+from evalwright_plugins.workflow.model.loading import Plan, plan_of, preset
+from evalwright_plugins.workflow.record import Request, State
+from evalwright_plugins.workflow.sites.repository import executor
+from evalwright_plugins.workflow.workspace import Repository
 
-BUILD = "sed -i 's/a - b/a + b/' calc.txt; git commit -qam build || true"
-VERIFY = "echo checked; grep -q 'a + b' calc.txt"
-REVIEW = """printf '%s' "$FINDINGS" > "$EVALWRIGHT_OUTPUT_FILE" """
-STEPS = [{"id": "build"}, {"id": "verify"}]
+GIT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "HOME": "/nonexistent",
+    "PATH": os.environ["PATH"],
+    **{f"GIT_{who}_{what}": "toy" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+}
+COMMIT = "git add -A && git commit -qm change"
+BUILD = f"echo built >> made.txt && {COMMIT}"
+VERIFY = "grep -q fixed made.txt"
+REVIEW = """
+grep -q documented made.txt && exit 0
+echo '{"findings": [{"severity": "P1", "summary": "no documentation", "file": "made.txt"}]}' > "$EVALWRIGHT_OUTPUT_FILE"
+"""
+FIX = f"if grep -q fixed made.txt; then echo documented >> made.txt; else echo fixed >> made.txt; fi && {COMMIT}"
+Answer = Callable[[Turn, Request, str], Order | None]
 
 
-class Toy(Project):
-    """A project that is a git repository with one commit."""
+def shell(line: str) -> dict[str, Any]:
+    """Return a worker's table."""
+    return {"shell": True, "command": line}
 
-    @property
-    def state(self) -> Path:
-        """Return the directory of all runs' state."""
-        return self.path / ".git" / "evalwright"
 
-    def run_files(self, run: str) -> Path:
-        """Return the directory of one run."""
-        return self.state / "runs" / run
+WORKERS = {"builder": shell(BUILD), "verifier": shell(VERIFY), "reviewer": shell(REVIEW), "fixer": shell(FIX)}
 
-    def config(self, work: str = "w", workers: Mapping[str, str] | None = None, **more: Any) -> str:
-        """Write a configuration of a run, its workers shell lines by step, and return its name."""
-        lines = {"build": BUILD, "verify": VERIFY} | dict(workers or {})
-        steps = more.pop("steps", STEPS)
-        used = {step.get("worker", step["id"]) for step in steps}
-        document = {
-            "work": work,
-            "workflow": {"name": "toy", "steps": steps, "terminal": ["end"]} | more.pop("workflow", {}),
-            "workers": {name: {"shell": True, "command": line} for name, line in lines.items() if name in used},
-        }
-        path = self.path / f"{work}.json"
-        path.write_text(json.dumps(document | more))
-        return path.name
 
-    def work(self, *words: str, **more: Any) -> Answer:
-        """Call ``evalwright work``."""
-        return self.call("work", *words, **more)
+def waits(_turn: Turn, _request: Request, _refused: str) -> None:
+    """Answer nothing."""
 
-    def text(self, *words: str) -> str:
-        """Return what ``evalwright work`` tells a person."""
-        return self.work(*words, "--format", "text").stdout
 
-    def driven(self, work: str = "w", **more: Any) -> Answer:
-        """Start a run and drive it until it ends or waits."""
-        return self.work("start", "--config", self.config(work, **more))
+def says(action: Any) -> Answer:
+    """Return what always answers the same."""
+    return lambda _turn, request, _refused: Order(action=action, by="ada", request=request.seq)
 
-    def waiting(self, work: str = "w") -> Answer:
-        """Start a run that waits before its first step."""
-        return self.driven(work, stop_at=["build"])
 
-    def git(self, *words: str) -> str:
-        """Run git in the repository."""
-        done = subprocess.run(["git", *words], cwd=self.path, check=True, capture_output=True, text=True, timeout=60)
+class Toy:
+    """A repository with one commit, and its runs."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(parents=True, exist_ok=True)
+        self.git("init", "--quiet", "--initial-branch=main")
+        (path / "made.txt").write_text("begun\n")
+        (path / ".gitignore").write_text("*.tmp\n")
+        self.git("add", "-A")
+        self.git("commit", "--quiet", "--message=begun")
+        self._open()
+
+    @classmethod
+    def reopened(cls, path: Path) -> Toy:
+        """Return the toy of a repository that exists, for another process."""
+        toy = cls.__new__(cls)
+        toy.path = path
+        toy._open()
+        return toy
+
+    def _open(self) -> None:
+        self.supervisor = Supervisor()
+        self.runs = Runs(Repository.find(self.path, executor(self.supervisor)))
+
+    def git(self, *words: str, cwd: Path | None = None) -> str:
+        """Run git in the main checkout."""
+        done = subprocess.run(["git", *words], cwd=cwd or self.path, env=GIT, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
+    def plan(self, **keys: Any) -> Plan:
+        """Return a plan of the preset software-delivery, or of ``workflow``; ``worker_NAME`` replaces a worker's line."""
+        workers = dict(WORKERS)
+        for key in [key for key in keys if key.startswith("worker_")]:
+            line = keys.pop(key)
+            name = key.removeprefix("worker_")
+            workers.pop(name, None)
+            workers |= {name: shell(line)} if line is not None else {}
+        document = {"work": "W", "workflow": preset("software-delivery"), "workers": workers, "prompt": "make it", **keys}
+        return plan_of(document, "toy")
 
-def toy(path: Path, zygote: Any) -> Toy:
-    """Make the repository."""
-    made = Toy(path, zygote)
-    made.git("init", "--quiet", "--initial-branch=main")
-    made.git("config", "user.name", "t")
-    made.git("config", "user.email", "t@example.invalid")
-    (path / "calc.txt").write_text("a - b\n")
-    made.git("add", "calc.txt")
-    made.git("commit", "--quiet", "--message=one")
-    return made
+    def start(self, plan: Plan | None = None, answer: Answer = waits, run_id: str | None = None, **keys: Any) -> State:
+        """Start a run and drive it."""
+        return self.runs.start(plan or self.plan(**keys), run_id, answer, lambda: False)[1]
+
+    def resume(self, run: str = "W-1", answer: Answer = waits) -> State:
+        """Drive a run on."""
+        return self.runs.resume(self.run(run), answer, lambda: False)
+
+    def run(self, run: str = "W-1") -> Run:
+        """Return a run."""
+        return self.runs.find(run)
+
+    def events(self, run: str = "W-1") -> list[dict[str, Any]]:
+        """Return the events of a run."""
+        return read_events(self.run(run).files.ledger)
+
+    def types(self, run: str = "W-1") -> list[str]:
+        """Return the types of the events of a run."""
+        return [event["type"] for event in self.events(run)]
+
+    def data(self, type: str, run: str = "W-1") -> list[Mapping[str, Any]]:
+        """Return the data of all events of a type."""
+        return [event["data"] for event in self.events(run) if event["type"] == type]
+
+    @property
+    def worktree(self) -> Path:
+        """Return the worktree of the first run."""
+        return self.path / ".git" / "evalwright" / "worktrees" / "W-1"
+
+    def config(self, **keys: Any) -> Path:
+        """Write a configuration and return its path."""
+        path = self.path.parent / "run.json"
+        path.write_text(
+            json.dumps({"work": "W", "workflow": "software-delivery", "workers": WORKERS, "prompt": "make it"} | keys)
+        )
+        return path

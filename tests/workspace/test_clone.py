@@ -20,9 +20,10 @@ from tests.workspace.edits import EDITS, add_special, open_for_writing_and_chang
 from evalwright.errors import SandboxError
 from evalwright.model import Manifest
 from evalwright.store import DirectoryStore
-from evalwright.workspace import Clone, Cloner, Fixture, Scratch, UnreadableError, clear_abandoned, scan
+from evalwright.workspace import Clone, Cloner, Fixture, Scratch, UnreadableError, clear_abandoned
 from evalwright.workspace.clone import KEPT_BASES
 from evalwright.workspace.mounts import unmount, unmount_below
+from evalwright.workspace.scan import scan
 from evalwright.workspace.stamps import notes_writes
 
 

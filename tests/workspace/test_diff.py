@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from evalwright.model.manifest import changes_between
-from evalwright.workspace import copy_tree, scan, unified_diff
+from evalwright.workspace import copy_tree, unified_diff
+from evalwright.workspace.scan import scan
 
 Tree = dict[str, bytes]
 

@@ -14,7 +14,8 @@ from tests.workspace.conftest import write_fixture
 from tests.workspace.edits import EDITS
 
 from evalwright.store import DirectoryStore
-from evalwright.workspace import Cloner, Fixture, Scratch, scan
+from evalwright.workspace import Cloner, Fixture, Scratch
+from evalwright.workspace.scan import scan
 from evalwright.workspace.stamps import notes_writes
 
 LARGE = 32 << 20

@@ -15,7 +15,8 @@ from evalwright.canonical import digest_bytes
 from evalwright.model import Manifest
 from evalwright.model.manifest import changes_between, paths_of
 from evalwright.store import DirectoryStore
-from evalwright.workspace import UnreadableError, digest_file, fixture_problems, scan
+from evalwright.workspace import UnreadableError, digest_file, fixture_problems
+from evalwright.workspace.scan import scan
 
 
 def kinds(manifest: Manifest) -> dict[str, str]:
@@ -121,7 +122,8 @@ def test_digest_never_follows_a_link_and_never_blocks_on_a_fifo(tmp_path: Path) 
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from evalwright.workspace import UnreadableError, scan
+from evalwright.workspace import UnreadableError
+from evalwright.workspace.scan import scan
 try:
     print(json.dumps([[e.path, e.kind, e.mode] for e in scan(Path(sys.argv[1])).entries]))
 except UnreadableError as error:

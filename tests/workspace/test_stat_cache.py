@@ -14,7 +14,8 @@ from tests.workspace.edits import EDITS
 
 from evalwright.model import Manifest
 from evalwright.store import DirectoryStore
-from evalwright.workspace import StatCache, scan
+from evalwright.workspace import StatCache
+from evalwright.workspace.scan import scan
 from evalwright.workspace.stamps import notes_writes, tick_ago
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -43,6 +44,10 @@ def _answer(words: list[str]) -> int:
 
         sys.stdout.write(overview())
         return 0
-    from evalwright.cli.dispatch import dispatch
+    gc.disable()
+    try:
+        from evalwright.cli.dispatch import dispatch
 
-    return dispatch(words)
+        return dispatch(words)
+    finally:
+        gc.enable()

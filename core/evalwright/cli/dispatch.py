@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import keyword
 import os
@@ -58,6 +59,7 @@ def dispatch(words: list[str]) -> int:
     try:
         foreign = None if verb in VERBS else load_foreign(verb)
         if foreign and not isinstance(foreign, ForeignVerb):
+            _collect_garbage()
             return foreign(rest)
         definition = foreign.definition if foreign else VERBS.get(verb)
         if definition is None:
@@ -68,7 +70,9 @@ def dispatch(words: list[str]) -> int:
         session = Session(verb, parse(verb, rest, definition), rest)
         if session.options.no_color:
             os.environ["NO_COLOR"] = "1"
-        reply = (foreign.answer if foreign else _verb(verb))(session)
+        answer = foreign.answer if foreign else _verb(verb)
+        _collect_garbage()
+        reply = answer(session)
     except BrokenPipeError:
         raise
     except EvalwrightError as error:
@@ -81,6 +85,12 @@ def dispatch(words: list[str]) -> int:
     as_json = session.json if session else _wants_json(flags)
     _print(reply, as_json=as_json, started=started, unspoken=session.unspoken if session else set())
     return reply.exit_code
+
+
+def _collect_garbage() -> None:
+    """Have garbage collected from here on, but none looked for in what was imported: that stays, and takes long to look at."""
+    gc.freeze()
+    gc.enable()
 
 
 def _wants_json(flags: list[str]) -> bool:

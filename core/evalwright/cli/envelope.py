@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalwright import __version__
-from evalwright.canonical import digest_json, finite, stable_json
+from evalwright.canonical import digest_text, finite, stable_json
 from evalwright.cli.contract import CONTRACT_VERSION
 
 __all__ = ["Reply", "envelope", "paged"]
@@ -51,11 +51,11 @@ class Reply:
 def envelope(reply: Reply, started: float) -> str:
     """Return the one line for stdout: keys sorted, no NaN, no lone surrogate. ``started`` is a monotonic time."""
     ok = not reply.errors
-    data = finite(reply.data) if ok else None
+    text = stable_json(finite(reply.data) if ok else None)
     meta: Record = {
         "request_id": f"req_{os.urandom(10).hex()}",
         "ts_iso": _timestamp(os.environ),
-        "data_hash": digest_json(data) if ok else None,
+        "data_hash": digest_text(text) if ok else None,
         "contract_version": CONTRACT_VERSION,
         "elapsed_ms": int((time.monotonic() - started) * 1000),
     }
@@ -64,13 +64,13 @@ def envelope(reply: Reply, started: float) -> str:
     document = {
         "ok": ok,
         "tool_version": __version__,
-        "data": data,
         "meta": meta,
         "warnings": finite(reply.warnings),
         "commands": finite(reply.commands),
         "errors": finite(reply.errors),
     }
-    return stable_json(document)
+    parts = {key: stable_json(value) for key, value in document.items()} | {"data": text}
+    return "{" + ",".join(f'"{key}":{parts[key]}' for key in sorted(parts)) + "}"
 
 
 def paged(entries: list[Any], key: str, limit: int | None, cursor: str | None) -> tuple[list[Any], Record]:

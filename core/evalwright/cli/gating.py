@@ -9,7 +9,7 @@ from evalwright.cli.envelope import Reply
 from evalwright.errors import RunCorrupt, UsageError
 from evalwright.report.experiment import ExperimentView, read_subject
 from evalwright.report.figures.comparison import Side, sides_of
-from evalwright.report.figures.gates import Gate, GateResult, check_gates, parse_gate
+from evalwright.report.figures.gates import Gate, GateResult, check_gates, check_metrics, parse_gate
 from evalwright.rundir import Layout
 
 if TYPE_CHECKING:
@@ -46,10 +46,16 @@ class Gates:
         check_gates([gate for gate in gates if not gate.operator], [], baseline, alpha=0.05)
         return Gates(gates, baseline)
 
-    def decide(self, view: ExperimentView, reply: Reply) -> Reply:
-        """Add what every gate says to an answer, and its exit status: 6 for a miss, 3 where only the harness kept it open."""
-        if not self.gates:
-            return reply
+    def check_metrics(self, scorer_ids: Sequence[str]) -> None:
+        """Refuse gates on what no scorer gives. Raises ``UsageError``."""
+        check_metrics(self.gates, scorer_ids)
+
+    def decide(self, layout: Layout, subject: str, reply: Reply) -> Reply:
+        """Add what every gate says of a run or an experiment to an answer, and its exit status.
+
+        That is 6 for a miss, 3 where only the harness kept it open.
+        """
+        view = read_subject(layout, subject)
         results = check_gates(self.gates, sides_of(view), self.baseline, alpha=view.alpha)
         reply.data = {**reply.data, "gates": [result.as_json() for result in results]}
         reply.text += "\n" + "".join(map(_line, results))

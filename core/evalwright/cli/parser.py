@@ -6,6 +6,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NoReturn
 
 from evalwright.cli.contract import GLOBAL_FLAGS, VERBS, Flag, Verb
@@ -20,6 +21,8 @@ AUTHORING = frozenset({"suite", "case", "scorer"})
 DESTINATIONS = {"format": "foreign_format"}
 """Arguments whose name a flag of every verb has."""
 SURROGATE = "\\udc"
+FORMATTER = partial(argparse.HelpFormatter, width=100)
+"""With a width it does not ask for the terminal's, which takes longer to import than all of argparse."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -35,7 +38,7 @@ def parse(verb: str, words: list[str], definition: Verb) -> argparse.Namespace:
     """Return the verb's options. Raises ``UnknownFlag`` or ``UsageError`` that names what is wrong and the cure."""
     if verb in AUTHORING and any(SURROGATE in ascii(word) for word in words):
         raise UsageError(f"{verb}: an argument is not UTF-8, so no suite can hold it", hint="use UTF-8")
-    parser = _Parser(prog=f"evalwright {verb}", add_help=False, allow_abbrev=False)
+    parser = _Parser(prog=f"evalwright {verb}", formatter_class=FORMATTER, add_help=False, allow_abbrev=False)
     parser.verb, parser.usage = verb, usage(verb, definition)
     for arg in definition.args:
         _add_argument(parser, arg)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalwright.cli.dispatch import Session
@@ -24,13 +23,13 @@ EXECUTION_FLAGS = ("jobs", "slots", "timeout", "sandbox", "queue", "reservation_
 FLAGS = (*EXECUTION_FLAGS, "keep_workspace", "paranoid", "profile")
 
 
-@dataclass(frozen=True, slots=True)
 class Project:
     """The settings and directories of one call."""
 
-    session: Session
-    settings: Settings
-    layout: Layout
+    def __init__(self, session: Session, settings: Settings, layout: Layout) -> None:
+        self.session = session
+        self.settings = settings
+        self.layout = layout
 
     def suite(self, name: str | None) -> CheckedSuite:
         """Find and check a suite; its warnings become the answer's."""
@@ -53,7 +52,7 @@ class Project:
         """
         run = find_run(self.layout, self._only_run(run_id), run_dir)
         if run.journal.is_file():
-            from evalwright.coordinate import recover
+            from evalwright.coordinate.recover import recover
 
             recover(run, self.session.warn)
         return run

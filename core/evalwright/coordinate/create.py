@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import platform
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -20,8 +21,7 @@ from evalwright.coordinate.request import RunRequest
 from evalwright.coordinate.variables import fingerprints
 from evalwright.errors import RunConflict, UsageError
 from evalwright.registry import Loaded
-from evalwright.report.projection import OUR_FORMAT
-from evalwright.rundir import Layout, RunDirectory, check_id, disk_errors, write_document
+from evalwright.rundir import OUR_FORMAT, Layout, RunDirectory, check_id, disk_errors, write_document
 from evalwright.workspace import copy_tree, remove_tree
 
 __all__ = ["create_run", "created_timestamp", "default_run_id", "provenance_of", "run_record", "snapshot_suite"]
@@ -149,14 +149,24 @@ def provenance_of(
     """Return what made a run: this program, the call, the plugins with their versions, variables without their values."""
     return {
         "tool": f"evalwright {__version__}",
-        "python": platform.python_version(),
-        "platform": platform.platform(),
+        "python": sys.version.split()[0],
+        "platform": _platform(),
         "argv": finite(list(argv)),
         "plugins": [loaded.provenance() for loaded in plugins],
         "git": git,
         "env_names": sorted(env_names),
         "env_digests": dict(env_digests),
     }
+
+
+def _platform() -> str:
+    """Return what ``platform.platform`` does on Linux, which asks another program for it and reads the interpreter's file."""
+    system = os.uname()
+    parts = [system.sysname, system.release, system.machine]
+    with contextlib.suppress(ValueError, OSError):
+        libc = os.confstr("CS_GNU_LIBC_VERSION") or ""
+        parts += ["with", libc.replace(" ", "")]
+    return "-".join(parts)
 
 
 def git_commit(directory: Path) -> str | None:

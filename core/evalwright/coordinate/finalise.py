@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 from evalwright.canonical import digest_pieces
 from evalwright.coordinate.engine import Engine
+from evalwright.coordinate.state import place_of
 from evalwright.errors import RunCorrupt
 from evalwright.ledger import Event, Ledger
 from evalwright.report import Projection, markdown_lines, project, status_counts
@@ -27,7 +28,7 @@ from evalwright.rundir import (
 )
 from evalwright.rundir.bundle import is_deterministic
 from evalwright.rundir.documents import render_rows
-from evalwright.workspace import digest_file, remove_tree
+from evalwright.workspace import digest_file, lasting_stamp, remove_tree
 
 __all__ = ["finalise", "manifest_of", "publish", "seal", "tidy"]
 
@@ -73,7 +74,8 @@ def seal(run: RunDirectory, ledger: Ledger, case_ids: Iterable[str]) -> Event:
 def publish(run: RunDirectory, layout: Layout) -> Projection:
     """Write the report and the index line of a run that has its manifest; return its verdicts."""
     report = project(run)
-    summary = {"run_id": run.path.name, "manifest_digest": digest_file(run.manifest), "report_hash": report.report_hash}
+    manifest = {"manifest_digest": digest_file(run.manifest), "manifest_stamp": lasting_stamp(run.manifest)}
+    summary = {"run_id": run.path.name, "experiment": place_of(run), "report_hash": report.report_hash, **manifest}
     append_summary(layout.index, summary | {"run": report.summary | {"suite": report.suite}})
     write_pieces(run.report, (f"{line}\n" for line in markdown_lines(report)))
     return report

@@ -12,8 +12,7 @@ from evalwright.interfaces import ImportedRun, ImportedTrial
 from evalwright.ledger import Ledger
 from evalwright.model import Completed, Manifest, Output, RunnerResult
 from evalwright.redaction import Redactor
-from evalwright.report.projection import OUR_FORMAT
-from evalwright.rundir import BundleWriter, RunDirectory, disk_errors, identity_in_brief, write_document
+from evalwright.rundir import OUR_FORMAT, BundleWriter, RunDirectory, disk_errors, identity_in_brief, write_document
 from evalwright.scoring import fold_status, score_record
 from evalwright.suite import Description
 from evalwright.worker.evidence import runner_record

@@ -8,12 +8,10 @@ import json
 import os
 import time
 from collections.abc import Generator, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from evalwright.canonical import is_object
 from evalwright.errors import RunBusy
-from evalwright.processes import ProcessIdentity, current_process
 from evalwright.rundir import RunDirectory, write_document
 
 __all__ = ["Lease", "lease_state", "read_reservation"]
@@ -72,6 +70,8 @@ class Lease:
         if time.monotonic() - self._beaten < BEAT_SECONDS:
             return
         self._beaten = time.monotonic()
+        from evalwright.processes import current_process
+
         owner = current_process().as_json()
         times = {"started_ts": self._started, "heartbeat_ts": _now(), "ttl_seconds": self._ttl}
         write_document(self.run.reservation, {"run_id": self.run.path.name, **owner, **times})
@@ -101,6 +101,8 @@ def _lock(descriptor: int, run: RunDirectory, record: Mapping[str, Any]) -> None
 
 def _owned_here(record: Mapping[str, Any]) -> bool:
     """Tell whether the owner is a living process of this host."""
+    from evalwright.processes import ProcessIdentity
+
     try:
         return ProcessIdentity.from_json(record).alive
     except (KeyError, ValueError, TypeError):
@@ -129,6 +131,10 @@ def read_reservation(run: RunDirectory) -> Mapping[str, Any]:
 
 def _fresh_elsewhere(record: Mapping[str, Any]) -> bool:
     """Tell whether an owner on another host has beaten within its time; the lock says all about this host."""
+    from datetime import UTC, datetime, timedelta
+
+    from evalwright.processes import ProcessIdentity
+
     try:
         if ProcessIdentity.from_json({"start_time": 0, "boot_id": "", **record}).local:
             return False
@@ -149,4 +155,6 @@ def _busy(run: RunDirectory, record: Mapping[str, Any]) -> RunBusy:
 
 
 def _now() -> str:
+    from datetime import UTC, datetime
+
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -11,6 +11,7 @@ from evalwright.canonical import digest_json, digest_text, is_object
 from evalwright.coordinate.inputs import Inputs
 from evalwright.coordinate.judges import check_judges
 from evalwright.errors import CapabilityMissing, PluginFailed, UsageError
+from evalwright.interfaces import Runner
 from evalwright.model import DEFAULT_ARM, Case, Manifest, PluginTable, Suite, TrialSpec
 from evalwright.prices import read_prices
 from evalwright.registry import Loaded, Registry
@@ -155,7 +156,10 @@ def make_plan(
     uses += [("service", table.use) for table in suite.services.values()]
     if suite.agent.transcript:
         uses.append(("transcript", suite.agent.transcript["parser"]["use"]))
+    _check_workspace(registry.load("runner", suite.runner.use), registry.load("sandbox", sandbox.use))
     used = _preflight(checked, sandbox, queue)
+    if workers := [use for kind, use in dict.fromkeys(used) if kind == "runner"]:
+        tables["workers"] = workers
     plugins = tuple(registry.load(kind, use) for kind, use in dict.fromkeys([*uses, *used]))
     plugins = (*plugins, Registry(Path()).load("queue", queue))
     check_requirements(suite, plugins, sandbox.use, checked.registry)
@@ -229,6 +233,16 @@ def check_requirements(suite: Suite, plugins: Sequence[Loaded], sandbox: str, re
             f"the suite {suite.name} requires {', '.join(missing)}; the sandbox {sandbox} does not give that",
             hint=f"choose one that does: --sandbox {' or '.join(better)}" if better else "no installed sandbox does",
             valid_values=sorted(offered),
+        )
+
+
+def _check_workspace(runner: Loaded, sandbox: Loaded) -> None:
+    """Raise ``CapabilityMissing`` for a sandbox that keeps the workspace where the runner cannot work with it."""
+    if issubclass(runner.cls, Runner) and runner.cls.needs_workspace and not getattr(sandbox.cls, "in_place", True):
+        raise CapabilityMissing(
+            f"the runner {runner.reference} works with the workspace on this host; the sandbox {sandbox.reference} keeps it "
+            "elsewhere",
+            hint="choose one that keeps it here: --sandbox bubblewrap or subprocess",
         )
 
 

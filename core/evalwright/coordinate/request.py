@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -53,6 +52,8 @@ def check_arms(suite: Suite, wanted: Sequence[str]) -> list[str]:
     """Return the wanted arms, once each. Raises ``UsageError`` for one that the suite does not have."""
     for name in wanted:
         if name not in suite.arms and not (name == DEFAULT_ARM and not suite.arms):
+            import difflib
+
             near = difflib.get_close_matches(name, suite.arms, 1)
             known = ", ".join(suite.arms) or "none"
             raise UsageError(
@@ -72,6 +73,8 @@ def select_cases(suite: Suite, selection: Selection) -> tuple[Case, ...]:
     known = {case.id for case in suite.cases}
     for wanted in selection.cases:
         if wanted not in known:
+            import difflib
+
             near = difflib.get_close_matches(wanted, known, 1)
             raise NothingSelected(
                 f"no cases matched: {wanted}",

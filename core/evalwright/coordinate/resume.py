@@ -123,10 +123,10 @@ def as_started(settings: Settings, record: Mapping[str, Any]) -> Settings:
     execution = record.get("execution", {})
     former, jobs = execution.get("queue"), execution.get("jobs")
     if not settings.outranks_suite("jobs") and isinstance(jobs, int) and 1 <= jobs <= MAX_JOBS:
-        settings = replace(settings, jobs=jobs)
+        settings = settings._replace(jobs=jobs)
     queue = settings.queue or former
     slots = settings.slots or (record.get("resolved", {}).get("slots") if queue == former else None)
-    return replace(settings, queue=queue, slots=slots)
+    return settings._replace(queue=queue, slots=slots)
 
 
 def _take(run: RunDirectory, settings: Settings, warn: Warn) -> Lease:
@@ -179,8 +179,8 @@ def planned(
         chosen = [case_id for case_id, _ in record["suite_identity"]["cases"]]
         checked = load_suite(run.snapshot, fixtures=False).arm(arm)
         cases = select_cases(checked.suite, Selection(cases=chosen))
-        former = replace(settings, timeout=None, sandbox=None, keep_workspace=resolved["keep_workspace"])
-        former = replace(former, paranoid=settings.paranoid or resolved.get("paranoid", False))
+        former = settings._replace(timeout=None, sandbox=None, keep_workspace=resolved["keep_workspace"])
+        former = former._replace(paranoid=settings.paranoid or resolved.get("paranoid", False))
         former = former.overridden(timeout=resolved["timeout"], sandbox=None if tables else resolved.get("sandbox"))
         suite = checked.suite
         if tables is not None:

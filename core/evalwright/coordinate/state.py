@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evalwright.canonical import is_array, is_object
+from evalwright.canonical import digest_bytes, is_array, is_object
 from evalwright.coordinate.lease import lease_state, read_reservation
 from evalwright.errors import LedgerDamaged, RunCorrupt
-from evalwright.ledger import Event, read_events
-from evalwright.report import project
-from evalwright.report.projection import OUR_FORMAT
-from evalwright.rundir import RunDirectory, read_object
-from evalwright.workspace import digest_file
+from evalwright.rundir import OUR_FORMAT, RunDirectory, read_object
+from evalwright.workspace import digest_file, stamp_of
 
-__all__ = ["classify", "live_cases", "state_of", "summary_of"]
+if TYPE_CHECKING:
+    from evalwright.ledger import Event
+
+__all__ = ["classify", "live_cases", "place_of", "sealed_state", "state_of"]
 
 Record = dict[str, Any]
 OPEN = frozenset({"pending", "running", "canceled"})
+RESUMED = b'"type":"RUN_RESUMED"'
 
 
 def classify(run: RunDirectory, summaries: Mapping[str, Mapping[str, Any]]) -> Record:
@@ -29,12 +32,17 @@ def classify(run: RunDirectory, summaries: Mapping[str, Mapping[str, Any]]) -> R
         "state": state_of(run),
         "reservation": {"present": bool(read_reservation(run)), "live": held == "held"},
         "queue_jobs": [],
-        "experiment": _place(run),
     }
+    summary = summaries.get(run.path.name, {})
+    if _speaks_of(summary, run):
+        count = summary["run"]["case_count"]
+        entry |= {key: summary[key] for key in ("run", "report_hash", "experiment")}
+        return entry | {"cases": {"case_count": count, "terminal": count, "pending": 0}}
+    entry["experiment"] = place_of(run)
     try:
         entry["cases"] = _counts(run)
         if run.manifest.is_file():
-            entry |= summary_of(run, summaries.get(run.path.name, {}))
+            entry |= _recomputed(run)
     except (RunCorrupt, LedgerDamaged, KeyError, TypeError) as error:
         entry |= {"damaged": str(error), "cases": {"case_count": 0, "terminal": 0, "pending": 0}}
     return entry
@@ -50,12 +58,33 @@ def state_of(run: RunDirectory) -> str:
     return "stale" if lease == "stale" or _resumable(run) else "orphaned"
 
 
-def summary_of(run: RunDirectory, summary: Mapping[str, Any]) -> Record:
-    """Return ``{run, report_hash}``: from the index when it speaks of exactly this manifest, else recomputed."""
-    if summary.get("manifest_digest") == digest_file(run.manifest) and {"run", "report_hash"} <= summary.keys():
-        return {"run": summary["run"], "report_hash": summary["report_hash"]}
-    report = project(run)
-    return {"run": report.summary | {"suite": report.suite}, "report_hash": report.report_hash}
+def sealed_state(run: RunDirectory, summary: Mapping[str, Any]) -> Record | None:
+    """Return ``{run_id, run, report_hash, cases}`` of a finished run as its manifest has them, with which its ledger ends.
+
+    ``None`` where that is not so, where there is something to warn of, and where the index does not know the report's hash:
+    there the artifacts have to be read. Whether they are still those that were sealed is not looked at here.
+    """
+    from evalwright.ledger import last_event
+    from evalwright.report import status_counts
+
+    try:
+        record, content = read_object(run.run_json), run.manifest.read_bytes()
+        event = last_event(run.ledger)
+        digest = digest_bytes(content)
+        named = (summary.get("manifest_digest"), event and event["data"].get("manifest_digest"))
+        if named != (digest, digest) or record.get("format") != OUR_FORMAT or record.get("warnings"):
+            return None
+        if RESUMED in run.ledger.read_bytes():
+            return None
+        manifest = json.loads(content)
+        cases = [{"id": case["id"], "status": case["status"], "ok": case["status"] == "pass"} for case in manifest["cases"]]
+        cases.sort(key=lambda case: case["id"])
+        counts = status_counts(case["status"] for case in cases)
+        ok = 0 < counts["pass"] == len(cases)
+        shown = {"ok": ok, "suite": manifest["suite"]["name"], "case_count": len(cases), "status_counts": counts}
+        return {"run_id": manifest["run_id"], "run": shown, "report_hash": summary["report_hash"], "cases": cases}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RunCorrupt, LedgerDamaged):
+        return None
 
 
 def live_cases(run: RunDirectory) -> tuple[list[Record], Record]:
@@ -101,13 +130,32 @@ def _statuses(events: list[Event]) -> dict[str, str]:
     return found
 
 
-def _place(run: RunDirectory) -> Record | None:
+def place_of(run: RunDirectory) -> Record | None:
     """Return ``{id, arm, repeat}``: the experiment that the run was made for, if its record can be read and names one."""
     try:
         place = read_object(run.run_json).get("experiment")
     except RunCorrupt:
         return None
     return {key: place.get(key) for key in ("id", "arm", "repeat")} if is_object(place) else None
+
+
+def _speaks_of(summary: Mapping[str, Any], run: RunDirectory) -> bool:
+    """Tell whether a line of the index is whole, and about exactly the manifest that the run has now."""
+    if not {"run", "report_hash", "experiment"} <= summary.keys():
+        return False
+    try:
+        stamp = list(stamp_of(os.lstat(run.manifest)))
+        same = summary.get("manifest_stamp") == stamp or summary.get("manifest_digest") == digest_file(run.manifest)
+        return same and isinstance(summary["run"]["case_count"], int)
+    except (OSError, LookupError, TypeError):
+        return False
+
+
+def _recomputed(run: RunDirectory) -> Record:
+    from evalwright.report import project
+
+    report = project(run)
+    return {"run": report.summary | {"suite": report.suite}, "report_hash": report.report_hash}
 
 
 def _counts(run: RunDirectory) -> Record:
@@ -121,6 +169,8 @@ def _counts(run: RunDirectory) -> Record:
 
 
 def _events(run: RunDirectory) -> list[Event]:
+    from evalwright.ledger import read_events
+
     return read_events(run.ledger) if run.ledger.is_file() else []
 
 

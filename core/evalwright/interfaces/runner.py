@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from evalwright.interfaces.plugin import Deadline, Plugin
 from evalwright.interfaces.sandbox import Session
@@ -60,7 +60,13 @@ class RunnerContext(Protocol):
 
 
 class Runner(Plugin[C]):
-    """Asks an agent to do one task."""
+    """Asks an agent to do one task.
+
+    One that ``needs_workspace`` works with the workspace on this host, beside its commands: a sandbox that keeps it elsewhere
+    is refused before the first trial.
+    """
+
+    needs_workspace: ClassVar[bool] = False
 
     @abstractmethod
     def run(self, trial: TrialView, context: RunnerContext) -> RunnerResult:

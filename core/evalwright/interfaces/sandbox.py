@@ -157,10 +157,12 @@ class Sandbox(Plugin[C]):
     """Makes sessions.
 
     ``user`` is the user id that commands run as, where it is not the harness's own: known once :meth:`start` has returned.
-    The core makes the files of a trial its, and those of the group of the same number, before :meth:`open`.
+    The core makes the files of a trial its, and those of the group of the same number, before :meth:`open`. One whose sessions
+    are never ``in_place`` says so, and what needs that is refused before the first trial.
     """
 
     CaseConfig: ClassVar[type[BaseModel] | None] = None
+    in_place: ClassVar[bool] = True
     user: int | None = None
 
     @abstractmethod

@@ -6,18 +6,18 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalwright.canonical import is_array, is_object
-from evalwright.interfaces import Judge
-from evalwright.judging.cache import ReplyCache
-from evalwright.judging.limits import Limits
-from evalwright.judging.patient import PatientJudge
 from evalwright.model import PluginTable
 from evalwright.prices import PriceTable
 from evalwright.redaction import Redactor, credential_values
 from evalwright.suite.judges import split_table
-from evalwright.suite.shape import JudgeShape
+
+if TYPE_CHECKING:
+    from evalwright.interfaces import Judge
+    from evalwright.judging.limits import Limits
+    from evalwright.judging.patient import PatientJudge
 
 __all__ = ["Judging", "judge_secrets", "judge_variables"]
 
@@ -61,15 +61,18 @@ class Judging:
     ) -> None:
         self._prices = prices or PriceTable()
         self._limits = limits
-        self._cache = ReplyCache(cache) if cache else None
+        self._cache = cache
         names = judge_secrets(table.config for table in tables.values())
         self._redactor = Redactor(credential_values(dict(os.environ), names))
 
     def make(self, name: str, table: PluginTable, create: Callable[[PluginTable], Judge[Any]]) -> PatientJudge:
         """Return the judge of a table; ``create`` makes its plugin from the plugin's own keys."""
+        from evalwright.judging.cache import ReplyCache
+        from evalwright.judging.patient import PatientJudge
+        from evalwright.suite.shape import JudgeShape
+
         shared, own = split_table(table.config)
         inner = create(PluginTable(use=table.use, config=own))
         shape = JudgeShape.model_validate(shared)
-        return PatientJudge(
-            inner, name, shape, limits=self._limits, cache=self._cache, redactor=self._redactor, prices=self._prices
-        )
+        cache = ReplyCache(self._cache) if self._cache else None
+        return PatientJudge(inner, name, shape, limits=self._limits, cache=cache, redactor=self._redactor, prices=self._prices)

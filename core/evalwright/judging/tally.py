@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evalwright.interfaces import JudgeReply
 from evalwright.model import Usage
+
+if TYPE_CHECKING:
+    from evalwright.interfaces import JudgeReply
 
 __all__ = ["Tally", "spent_on", "total_of"]
 

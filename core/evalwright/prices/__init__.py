@@ -6,11 +6,9 @@ A model of the user's file, or an alias in it, takes the place of a shipped one 
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache
-from importlib.resources import files
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +57,10 @@ class PriceTable:
 
     def __init__(self, own: Iterable[Price] = ()) -> None:
         self.own = tuple(own)
-        self._by_name = {**_by_name(_shipped()), **_by_name(self.own)}
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Price]:
+        return {**_by_name(_shipped()), **_by_name(self.own)}
 
     def find(self, model: str) -> Price | None:
         """Return the price of a model by its name or an alias, exactly as written."""
@@ -85,6 +86,8 @@ class PriceTable:
 
 def read_prices(file: Path) -> PriceTable:
     """Return the shipped prices with those of a file. Raises ``UsageError`` naming file, model and key."""
+    import tomllib
+
     try:
         with file.open("rb") as stream:
             data = stream.read(MAX_FILE_BYTES + 1)
@@ -116,6 +119,9 @@ def _by_name(prices: Iterable[Price]) -> dict[str, Price]:
 
 @cache
 def _shipped() -> tuple[Price, ...]:
+    import tomllib
+    from importlib.resources import files
+
     document = tomllib.loads(files(__name__).joinpath("prices.toml").read_text("utf-8"))
     return tuple(_price(name, table) for name, table in document.items())
 

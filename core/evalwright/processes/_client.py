@@ -31,6 +31,8 @@ __all__ = ["Door", "ForkServer", "SupervisedProcess", "send_command"]
 ASK_SECONDS = 0.25
 LOOK_SECONDS = 1.0
 LOST_SECONDS = 30.0
+BOOT = "import os, sys; sys.path.append(os.path.dirname(sys.argv[1])); import _server; _server.main()"
+"""Starts the program that is its first argument. A program that Python is told to run it compiles every time."""
 
 
 class ForkServer:
@@ -87,7 +89,7 @@ class ForkServer:
         program = str(Path(__file__).with_name("_server.py"))
         with theirs:
             self._server = subprocess.Popen(
-                [sys.executable, "-I", "-S", program, str(theirs.fileno())],
+                [sys.executable, "-I", "-S", "-c", BOOT, program, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -348,10 +348,6 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     tree.become_subreaper()
     tree.wake_when_orphaned()
-    channel = socket.socket(fileno=int(sys.argv[1]))
+    channel = socket.socket(fileno=int(sys.argv[-1]))
     channel.set_inheritable(False)
     serve(channel)
-
-
-if __name__ == "__main__":
-    main()

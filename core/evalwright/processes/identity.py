@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +74,7 @@ def identity_of(pid: int) -> ProcessIdentity | None:
 @functools.cache
 def host_name() -> str:
     """Return the name of this host, as it was when it was first asked for."""
-    return socket.gethostname()
+    return os.uname().nodename
 
 
 @functools.cache

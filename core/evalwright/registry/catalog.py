@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.metadata
 import sys
 from collections.abc import Mapping, Sequence
@@ -79,6 +78,8 @@ class Catalog:
         return claims[0]
 
     def _not_found(self, kind: str, name: str) -> PluginNotFound:
+        import difflib
+
         names = sorted({item.name for item in self.listings(kind)})
         near = difflib.get_close_matches(name, names, 1)
         return PluginNotFound(
@@ -110,9 +111,9 @@ def _installed(path: tuple[str, ...]) -> Sequence[Listing]:
     found: dict[str, list[Listing]] = {}
     for distribution in importlib.metadata.distributions(path=list(path)):
         try:
-            points = [point for point in distribution.entry_points if point.group in kinds]
-            if not points:
+            if "[evalwright." not in (distribution.read_text("entry_points.txt") or ""):
                 continue
+            points = [point for point in distribution.entry_points if point.group in kinds]
             name, version = str(distribution.metadata["Name"]), str(distribution.metadata["Version"])
             if _shadowed(name, version):
                 continue

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
-from evalwright.canonical import is_object
+from evalwright.canonical import is_array, is_object
 from evalwright.errors import PluginInvalid
 from evalwright.interfaces import Plugin
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["configuration_problems", "configured", "model_problems", "unknown_key"]
 
 Record = dict[str, Any]
+MISSING = object()
 
 
 def configured(cls: type[Plugin[Any]], table: Mapping[str, Any], place: str) -> Any:
@@ -44,19 +45,57 @@ def model_problems(model: type[BaseModel], value: Any, place: str) -> list[Recor
     try:
         model.model_validate(value)
     except ValidationError as error:
-        for item in error.errors(include_url=False):
+        for where, item in _placed(value, error.errors(include_url=False)):
             if item["type"] != "extra_forbidden" or known is None:
-                problems.append(_record(item, place))
-            elif len(item["loc"]) > 1:
-                *path, key = (str(part) for part in item["loc"])
+                problems.append(_record(item, ".".join([place, *where]).strip(".")))
+            elif len(where) > 1:
+                *path, key = where
                 names = _nested_keys(model, path)
                 problem = unknown_key(".".join([place, *path]).strip("."), key, names)
                 problems.append(problem if names else problem | {"hint": f"leave {key} out"})
     return problems
 
 
+def _placed(value: Any, items: Iterable[Any]) -> list[tuple[list[str], Any]]:
+    """Return each error with the keys that lead to it in ``value``; of a value that may have several forms, those of the form
+    that it seems to have, else one error for all.
+    """
+    found = [(*_keys(value, item), item) for item in items]
+    deeper = [root for where, root, _ in found if root is not None and len(where) > len(root)]
+    placed: list[tuple[list[str], Any]] = []
+    merged: dict[tuple[str, ...], Any] = {}
+    for where, root, item in found:
+        if where == root and where in deeper:
+            continue
+        if where == root and tuple(where) in merged:
+            merged[tuple(where)]["msg"] += f", or {_said(item)}"
+            continue
+        if where == root:
+            item = merged[tuple(where)] = {**item, "msg": _said(item)}
+        placed.append((where, item))
+    return placed
+
+
+def _keys(value: Any, item: Any) -> tuple[list[str], list[str] | None]:
+    """Return the keys of an error that stand in ``value``, and those up to where pydantic names one form of several."""
+    found: list[str] = []
+    root = None
+    for part in item["loc"]:
+        here = value.get(part, MISSING) if is_object(value) else MISSING
+        if is_array(value) and isinstance(part, int) and part < len(value):
+            here = value[part]
+        if here is MISSING and not (item["type"] == "missing" and part == item["loc"][-1]):
+            root = list(found) if part != "[key]" else root
+            continue
+        found.append(str(part))
+        value = here
+    return found, root
+
+
 def unknown_key(place: str, key: str, known: Sequence[str]) -> Record:
     """Return the problem of a key that nobody knows."""
+    import difflib
+
     near = difflib.get_close_matches(key, known, 1)
     record: Record = {
         "message": f"{place}.{key}: unknown key" if place else f"unknown key {key!r}",
@@ -80,16 +119,26 @@ def _nested_keys(model: type[BaseModel], path: Sequence[str]) -> list[str]:
     """Return the names that a model inside a model takes, none where the path leads through something else."""
     current: Any = model
     for name in path:
-        field = getattr(current, "model_fields", {}).get(name)
-        current = field.annotation if field else None
-    return sorted(getattr(current, "model_fields", {}))
+        fields = {key: field for one in _forms(current) for key, field in getattr(one, "model_fields", {}).items()}
+        current = fields[name].annotation if name in fields else None
+    return sorted({key for one in _forms(current) for key in getattr(one, "model_fields", {})})
 
 
-def _record(item: Any, place: str) -> Record:
-    key = ".".join([place, *(str(part) for part in item["loc"])]).strip(".")
-    message = str(item["msg"]).removeprefix("Value error, ")
+def _forms(annotation: Any) -> Sequence[Any]:
+    """Return the types of a union, any other type by itself."""
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def _said(item: Any) -> str:
     if item["type"] in ("model_type", "dict_type"):
-        message = "must be an object"
+        return "must be an object"
+    if item["type"] in ("list_type", "tuple_type"):
+        return "must be a list"
+    return str(item["msg"]).removeprefix("Value error, ")
+
+
+def _record(item: Any, key: str) -> Record:
+    message = _said(item)
     given = item.get("input")
     shown = f" (got {given!r})" if isinstance(given, (str, int, float, bool)) or given is None else ""
     if item["type"] == "missing":

@@ -48,7 +48,7 @@ class PluginHost:
         return PluginHost(self._registry, {**self._named, section: tables}, self._makers)
 
     def create(self, reference: str) -> Any:
-        """Return the plugin behind ``sandboxes.NAME``, ``judges.NAME``, ``services.NAME`` or ``kind:reference``.
+        """Return the plugin behind ``sandboxes.NAME``, ``judges.NAME``, ``services.NAME`` or ``kind:reference``, a runner too.
 
         Raises ``PluginNotFound`` naming the tables that exist, ``PluginInvalid`` for one that needs itself.
         """
@@ -119,7 +119,7 @@ class PluginHost:
         if section in NAMED_KINDS and name in tables:
             return NAMED_KINDS[section], tables[name]
         kind, colon, rest = reference.partition(":")
-        if colon and kind in NAMED_KINDS.values():
+        if colon and kind in (*NAMED_KINDS.values(), "runner"):
             return kind, PluginTable(use=rest)
         known = sorted(f"{section}.{name}" for section, entries in self._named.items() for name in entries)
         raise PluginNotFound(f'the suite has no table "{reference}"', hint=f"it has: {', '.join(known) or 'none'}")

@@ -14,39 +14,29 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
+from evalwright import interfaces
 from evalwright.canonical import digest_bytes
 from evalwright.errors import PluginApiMismatch, PluginBroken, PluginError, PluginInvalid, PluginNotFound
-from evalwright.interfaces import (
-    API,
-    Exporter,
-    Importer,
-    Judge,
-    Plugin,
-    Queue,
-    Runner,
-    Sandbox,
-    Scorer,
-    Service,
-    TranscriptParser,
-)
+from evalwright.interfaces import API, Plugin
 from evalwright.registry.catalog import Catalog, Listing
 from evalwright.registry.configuring import configured
 
 __all__ = ["BASES", "Loaded", "Registry", "load_object"]
 
-BASES: Mapping[str, type[Plugin[Any]]] = MappingProxyType(
+BASES: Mapping[str, str] = MappingProxyType(
     {
-        "runner": Runner,
-        "scorer": Scorer,
-        "sandbox": Sandbox,
-        "queue": Queue,
-        "judge": Judge,
-        "service": Service,
-        "importer": Importer,
-        "exporter": Exporter,
-        "transcript": TranscriptParser,
+        "runner": "Runner",
+        "scorer": "Scorer",
+        "sandbox": "Sandbox",
+        "queue": "Queue",
+        "judge": "Judge",
+        "service": "Service",
+        "importer": "Importer",
+        "exporter": "Exporter",
+        "transcript": "TranscriptParser",
     }
 )
+"""The class that plugins of a kind inherit from, by its name in :mod:`evalwright.interfaces`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +141,7 @@ class Registry:
         return _member(loaded, name, reference, origin)
 
     def _checked(self, kind: str, reference: str, cls: Any, distribution: str, version: str) -> Loaded:
-        base = BASES[kind]
+        base: type[Plugin[Any]] = getattr(interfaces, BASES[kind])
         origin = f"{distribution} {version}"
         if not _inherits(cls, base):
             raise PluginInvalid(

@@ -89,7 +89,7 @@ def _only(view: ExperimentView, kept: Collection[str]) -> ExperimentView:
         )
         for run in view.runs
     ]
-    return replace(view, runs=runs, cells=[replace(cell, cases=len(kept)) for cell in view.cells])
+    return replace(view, runs=runs, cells=[cell._replace(cases=len(kept)) for cell in view.cells])
 
 
 def _facts(run: RunDirectory) -> dict[str, CaseFacts]:

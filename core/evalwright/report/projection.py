@@ -8,21 +8,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalwright.canonical import digest_json, digest_pieces, is_array, is_object, stable_pieces
 from evalwright.errors import EvalwrightError, LedgerDamaged, RunCorrupt, RunNotFound
 from evalwright.ledger import Event, stream_events
 from evalwright.model import Total, Usage
-from evalwright.report.rescore import Rescorer
-from evalwright.report.totals import status_counts, usage_totals
-from evalwright.rundir import IDENTITY_CASES, RunDirectory, changed_artifacts, read_around, read_object, read_rows
-from evalwright.scoring import mean_score
+from evalwright.report.totals import mean_score, status_counts, usage_totals
+from evalwright.rundir import (
+    IDENTITY_CASES,
+    OUR_FORMAT,
+    RunDirectory,
+    changed_artifacts,
+    read_around,
+    read_object,
+    read_rows,
+)
 from evalwright.workspace import digest_file
 
-__all__ = ["OUR_FORMAT", "Projection", "ReportedCase", "failure_reason", "is_ours", "project"]
+if TYPE_CHECKING:
+    from evalwright.report.rescore import Rescorer
 
-OUR_FORMAT = "evalwright/1"
+__all__ = ["Projection", "ReportedCase", "failure_reason", "is_ours", "project"]
+
 ATTEMPTS = frozenset({"TRIAL_FINISHED", "TRIAL_RETRIED", "TRIAL_LATE"})
 CONTENTS = ("input.json", "input.diff", "output.txt", "workspace-after.json")
 MAX_SHARED = 1000
@@ -224,6 +232,8 @@ class _Projector:
 
     @cached_property
     def rescorer(self) -> Rescorer:
+        from evalwright.report.rescore import Rescorer
+
         return Rescorer(self.run)
 
     def _sealed(self) -> bool:

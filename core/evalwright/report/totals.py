@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from evalwright.model import Total, Usage
+if TYPE_CHECKING:
+    from evalwright.model import Total, Usage
 
-__all__ = ["AMOUNTS", "rates", "status_counts", "usage_totals"]
+__all__ = ["AMOUNTS", "mean_score", "rates", "status_counts", "usage_totals"]
 
 AMOUNTS = (
     *("input", "cache_read", "cache_write", "output", "reasoning", "total_input", "total"),
@@ -23,6 +24,11 @@ def status_counts(statuses: Iterable[str]) -> dict[str, int]:
     for status in statuses:
         counts[status] = counts.get(status, 0) + 1
     return counts
+
+
+def mean_score(records: Sequence[Mapping[str, Any]]) -> float:
+    """Return the mean of all scores of a trial, 0.0 without one; reports sort failures by it."""
+    return float(sum(record["score"] for record in records)) / max(len(records), 1)
 
 
 def rates(cases: Iterable[tuple[str, str | None]]) -> dict[str, Any]:
@@ -52,6 +58,8 @@ def rates(cases: Iterable[tuple[str, str | None]]) -> dict[str, Any]:
 
 def usage_totals(usages: Sequence[Usage | None]) -> dict[str, Total]:
     """Return what all attempts together consumed, by :data:`AMOUNTS`: each sum says of how many attempts it knows."""
+    from evalwright.model import Total, Usage
+
     unknown = Usage()
     told = [usage or unknown for usage in usages]
     return {name: Total.over(getattr(usage, name) for usage in told) for name in AMOUNTS}

@@ -106,7 +106,8 @@ def sealed_digests(directory: Path) -> Mapping[str, str] | None:
 
 def changed_artifacts(directory: Path, digests: Mapping[str, str], names: Iterable[str] | None = None) -> list[str]:
     """Return those files, of ``names`` or of all that were sealed, that are absent or have another content now."""
-    return [name for name in (digests if names is None else names) if digests.get(name) != _digest(f"{directory}/{name}")]
+    place = str(directory)
+    return [name for name in (digests if names is None else names) if digests.get(name) != _digest(f"{place}/{name}")]
 
 
 def _digest(path: str) -> str | None:

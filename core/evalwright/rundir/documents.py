@@ -7,7 +7,6 @@ import errno
 import itertools
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -61,7 +60,8 @@ def render_compact(value: Any) -> str:
 def read_document(path: Path) -> Any:
     """Return a JSON document. Raises ``RunCorrupt`` naming the file when it is absent, unreadable or not JSON."""
     try:
-        return json.loads(path.read_bytes())
+        with open(path, "rb", buffering=0) as file:
+            return json.loads(file.read())
     except OSError as error:
         raise RunCorrupt(
             f"{path}: {error.strerror or error}", hint="restore the file, or run the suite again", file=str(path)
@@ -95,6 +95,8 @@ def write_text(path: Path, text: str) -> None:
 
 def write_pieces(path: Path, pieces: Iterable[str]) -> None:
     """Write a UTF-8 file that is given in pieces, as :func:`write_text` does."""
+    import tempfile
+
     with disk_errors(path):
         descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:

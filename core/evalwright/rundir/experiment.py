@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalwright.errors import RunCorrupt
 from evalwright.ledger import Event, Ledger, read_events
 from evalwright.rundir.documents import disk_errors, read_object, write_document
-from evalwright.workspace import remove_tree
 
 __all__ = ["Cell", "ExperimentRecord", "mismatch"]
 
 PATIENCE_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Cell:
+class Cell(NamedTuple):
     """One run of an experiment: a pass of an arm over the suite."""
 
     repeat: int
@@ -65,6 +62,8 @@ class ExperimentRecord:
 
     def discard(self) -> None:
         """Remove a record of which no run exists: a plan that never began, or whose runs were removed."""
+        from evalwright.workspace import remove_tree
+
         if self.directory.is_dir():
             remove_tree(self.directory, inside=self.directory.parent)
 

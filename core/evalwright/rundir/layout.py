@@ -6,14 +6,14 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from evalwright.errors import RunCorrupt, RunNotFound, UsageError
 
-__all__ = ["Layout", "RunDirectory", "abandoned", "check_id", "find_run", "is_experiment", "runs_in"]
+__all__ = ["OUR_FORMAT", "Layout", "RunDirectory", "abandoned", "check_id", "find_run", "is_experiment", "runs_in"]
 
+OUR_FORMAT = "evalwright/1"
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 MAX_ID = 200
 BUILDING = (".new-", ".old-")
@@ -31,7 +31,6 @@ def check_id(value: str, what: str = "run id") -> str:
     return value
 
 
-@dataclass(frozen=True, slots=True)
 class RunDirectory:
     """The files of one run.
 
@@ -39,14 +38,12 @@ class RunDirectory:
     finished.
     """
 
-    path: Path
-    cases: Path = field(init=False, repr=False, compare=False)
-    attempts: Path = field(init=False, repr=False, compare=False)
+    __slots__ = ("attempts", "cases", "path")
 
-    def __post_init__(self) -> None:
-        """Name the directories that every trial asks for."""
-        object.__setattr__(self, "cases", self.path / "cases")
-        object.__setattr__(self, "attempts", self.path / ".attempts")
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.cases = path / "cases"
+        self.attempts = path / ".attempts"
 
     @property
     def run_json(self) -> Path:
@@ -102,12 +99,14 @@ class RunDirectory:
         return _inside(self.attempts, f"{case_id}.{attempt}")
 
 
-@dataclass(frozen=True, slots=True)
 class Layout:
     """The directories of one project."""
 
-    evals: Path
-    runs: Path
+    __slots__ = ("evals", "runs")
+
+    def __init__(self, evals: Path, runs: Path) -> None:
+        self.evals = evals
+        self.runs = runs
 
     @property
     def suites(self) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,6 +34,8 @@ def metric_problems(document: Mapping[str, Any], ids: Sequence[str]) -> list[dic
 
 
 def _unknown(key: str, why: str, name: str, known: Sequence[str]) -> dict[str, Any]:
+    import difflib
+
     near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
     record = {"message": f"{key}: {why}", "key": key, "hint": hint, "valid_values": list(known)}

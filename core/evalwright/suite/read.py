@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,8 @@ def parse_suite(path: Path, text: str) -> Any:
     """Return the document that a suite's file holds. Raises ``ValueError`` that says what and where."""
     if path.suffix != ".toml":
         return parse_json(text)
+    import tomllib
+
     document = tomllib.loads(text)
     _refuse_foreign(document)
     return document

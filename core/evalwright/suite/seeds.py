@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +43,8 @@ class SeedChecker:
         """Return what is wrong with a service's name, and the cure; ``None`` for one that the suite has."""
         if name in self._models:
             return None
+        import difflib
+
         near = difflib.get_close_matches(name, self._models, 1)
         hint = f"did you mean {near[0]}?" if near else f"known services: {', '.join(self._models) or 'none'}"
         return f'the suite has no service "{name}"', hint

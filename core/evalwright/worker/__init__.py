@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from evalwright.errors import EvalwrightError, SandboxLost
 from evalwright.interfaces import Beat, Job, Outcome, Store
@@ -36,9 +35,10 @@ def attempt(job: Job, *, worker: str, beat: Beat, store: Store | None = None) ->
     This is all that a queue's worker has to call. A job whose lock is not that of this process's plugins is refused.
     """
     try:
-        if job.lock and _lock(job.spec, store) != job.lock:
+        spec, runtime = TrialSpec.from_bytes(job.spec), _runtime()
+        if job.lock and runtime.lock(spec, runtime.store(spec, store)) != job.lock:
             return Outcome(key=job.key, ended="refused", worker=worker, reason=REFUSAL)
-        result = _carried_out(job.spec, store, job.bundle, beat)
+        result = Trial(spec, runtime, store, beat).run(job.bundle)
         data = json.dumps(result).encode("ascii")
     except BaseException as error:
         name = error.code if isinstance(error, EvalwrightError) else type(error).__name__
@@ -56,7 +56,7 @@ def execute(spec: bytes, *, store: Store | None, bundle: Path | None, beat: Beat
     written there and sealed last; without one it goes into the store as a tree that the result names. ``beat`` is asked
     several times a second whether to go on. Only a defect of the harness itself raises.
     """
-    return json.dumps(_carried_out(spec, store, bundle, beat)).encode("ascii")
+    return json.dumps(Trial(TrialSpec.from_bytes(spec), _runtime(), store, beat).run(bundle)).encode("ascii")
 
 
 def shut_down() -> None:
@@ -64,15 +64,6 @@ def shut_down() -> None:
     if _runtime.cache_info().currsize:
         _runtime().close()
         _runtime.cache_clear()
-
-
-def _carried_out(spec: bytes, store: Store | None, bundle: Path | None, beat: Beat) -> dict[str, Any]:
-    return Trial(TrialSpec.from_bytes(spec), _runtime(), store, beat).run(bundle)
-
-
-def _lock(spec: bytes, store: Store | None) -> str:
-    trial, runtime = TrialSpec.from_bytes(spec), _runtime()
-    return runtime.lock(trial, runtime.store(trial, store))
 
 
 @lru_cache(maxsize=1)

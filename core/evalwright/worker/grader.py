@@ -29,7 +29,6 @@ from evalwright.store import DirectoryStore
 from evalwright.worker.agent import WatchedSession, bounded, journal_of
 from evalwright.worker.bounded import unless
 from evalwright.worker.environment import base_environment, case_variables, expand_prefixes
-from evalwright.worker.hidden import lay_hidden, neutralise
 from evalwright.worker.runtime import Plugins, Runtime
 from evalwright.workspace import Clone, TrialPlace
 
@@ -134,6 +133,8 @@ class GraderContext:
         elif workspace == "fixture":
             grader.runtime.clone(grader.spec, grader.store, place)
         if hidden:
+            from evalwright.worker.hidden import lay_hidden, neutralise
+
             # The code under test runs here: it gets neither the full case nor the agent's answer.
             fixture = grader.runtime.tree(grader.store, grader.spec.fixture_digest)
             neutralise(place.workspace, fixture, grader.store)

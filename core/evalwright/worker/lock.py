@@ -16,6 +16,7 @@ __all__ = ["lock_of"]
 def lock_of(tables: Mapping[str, Any], registry: Registry) -> str:
     """Return the digest of the distributions and versions of the core and of every plugin that a worker may use."""
     used = [("runner", tables["runner"]["use"]), ("sandbox", tables["sandbox"]["use"])]
+    used += [("runner", use) for use in tables.get("workers", ())]
     used += [("sandbox", table["use"]) for table in tables.get("sandboxes", {}).values()]
     used += [("service", table["use"]) for table in tables.get("services", {}).values()]
     used += [("judge", table["use"]) for table in tables.get("judges", {}).values()]

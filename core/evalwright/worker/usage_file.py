@@ -1,45 +1,17 @@
-"""What an agent writes to ``EVALWRIGHT_USAGE_FILE``: one JSON object, read without trust."""
+"""The file in which an agent tells what it uses, beside its workspace."""
 
 from __future__ import annotations
 
-import json
 import os
 import stat
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from evalwright.canonical import is_object
 from evalwright.model import Usage
-from evalwright.model.usage import COUNTS, as_amount, as_count
+from evalwright.model.reported_usage import MAX_BYTES, MAX_MODEL, usage_from
 
 __all__ = ["MAX_BYTES", "MAX_MODEL", "USAGE_FILE", "peek", "usage_from"]
 
 USAGE_FILE = "usage.json"
-MAX_BYTES = 1 << 16
-MAX_MODEL = 200
-INCLUSIVE = "input_includes_cached"
-KEYS = (*COUNTS, "cost", "model", INCLUSIVE)
-
-
-def usage_from(data: bytes) -> Usage:
-    """Return what the file says; a key that is absent or null is unknown. Raises ``ValueError`` with what is wrong."""
-    if len(data) > MAX_BYTES:
-        raise ValueError(f"it is longer than {MAX_BYTES} bytes")
-    try:
-        record: Any = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    if not is_object(record):
-        raise ValueError("it holds no JSON object")
-    if unknown := sorted(record.keys() - KEYS):
-        raise ValueError(f"unknown key {unknown[0]!r}; known are {', '.join(KEYS)}")
-    given = {name: value for name, value in record.items() if value is not None}
-    inclusive = given.pop(INCLUSIVE, False)
-    checked = {name: _checked(name, value) for name, value in given.items()}
-    if not isinstance(inclusive, bool):
-        raise ValueError(f"{INCLUSIVE} must be true or false")
-    return _exclusive(Usage(**checked)) if inclusive else Usage(**checked)
 
 
 def peek(exchange: Path) -> Usage | None:
@@ -51,32 +23,3 @@ def peek(exchange: Path) -> Usage | None:
             return usage_from(file.read(MAX_BYTES + 1)) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
     except (OSError, ValueError):
         return None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands twice")
-    return found
-
-
-def _checked(name: str, value: Any) -> Any:
-    if name == "model":
-        if not isinstance(value, str) or not 0 < len(value) <= MAX_MODEL:
-            raise ValueError(f"model must be a name of at most {MAX_MODEL} characters")
-        return value
-    found = as_amount(value) if name == "cost" else as_count(value)
-    if found is None:
-        raise ValueError(f"{name} must be {'an amount in US dollars' if name == 'cost' else 'a whole number'}, at least 0")
-    return found
-
-
-def _exclusive(usage: Usage) -> Usage:
-    """Take the cached tokens out of an input that includes them; a cache that such a report does not write to holds 0."""
-    if usage.input is None or usage.cache_read is None:
-        raise ValueError(f"{INCLUSIVE} needs input and cache_read")
-    written = usage.cache_write or 0
-    rest = usage.input - usage.cache_read - written
-    if rest < 0:
-        raise ValueError("input is less than the cached tokens that it includes")
-    return replace(usage, input=rest, cache_write=written)

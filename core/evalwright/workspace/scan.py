@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -15,15 +14,14 @@ from typing import TypedDict
 
 from evalwright.canonical import digest_bytes
 from evalwright.model import Entry, Manifest
+from evalwright.workspace.digest import digest_file
 from evalwright.workspace.stamps import Stamp, stamp_of
 
-__all__ = ["Known", "Stamped", "UnreadableError", "digest_file", "display", "entry_of", "is_broken", "scan"]
+__all__ = ["Known", "Stamped", "UnreadableError", "display", "entry_of", "is_broken", "scan"]
 
 Known = Mapping[bytes, tuple[Stamp, Entry]]
 Stamped = dict[bytes, tuple[Stamp, Entry]]
 
-FIRST_BYTES = 1 << 15
-CHUNK_BYTES = 1 << 20
 MOST_BYTES = 64 << 30
 OTHER_KINDS = ((stat.S_ISFIFO, "fifo"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device"))
 
@@ -76,20 +74,6 @@ def scan(
         raise UnreadableError(sorted(unreadable))
     entries.sort(key=lambda pair: pair[0])
     return Manifest(tuple(entry for _, entry in entries))
-
-
-def digest_file(path: str | bytes | Path) -> str:
-    """Return the digest of a file's content, read in chunks; a link is never followed."""
-    sha256 = hashlib.sha256()
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        chunk = os.read(descriptor, FIRST_BYTES)
-        while chunk:
-            sha256.update(chunk)
-            chunk = os.read(descriptor, CHUNK_BYTES)
-    finally:
-        os.close(descriptor)
-    return "sha256:" + sha256.hexdigest()
 
 
 def display(path: bytes) -> str:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["Stamp", "notes_writes", "pass_tick", "stamp_of", "tick_ago"]
+__all__ = ["Stamp", "lasting_stamp", "notes_writes", "pass_tick", "stamp_of", "tick_ago"]
 
 Stamp = tuple[int, int, int, int, int]
 NOTING = frozenset({0xEF53, 0x58465342, 0x9123683E})
@@ -38,6 +38,12 @@ def notes_writes(path: Path) -> bool:
 def tick_ago() -> int:
     """Return a time in ns: a file whose status changed before it gets another time with every later write."""
     return time.clock_gettime_ns(CLOCK_REALTIME_COARSE) - 2 * round(TICK_SECONDS * 1e9)
+
+
+def lasting_stamp(path: Path) -> Stamp | None:
+    """Return the stamp of a file if, from now on, nobody can write to it and leave it that stamp; else ``None``."""
+    stamp = stamp_of(os.lstat(path))
+    return stamp if stamp[4] < tick_ago() and notes_writes(path) else None
 
 
 def pass_tick(stamps: Iterable[Stamp]) -> bool:

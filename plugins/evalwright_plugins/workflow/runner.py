@@ -86,6 +86,7 @@ class WorkflowRunner(Runner[WorkflowConfig]):
 
     api = "runner/1.0"
     Config = WorkflowConfig
+    needs_workspace = True
 
     def __init__(self, config: WorkflowConfig, host: Host) -> None:
         super().__init__(config, host)
@@ -93,6 +94,10 @@ class WorkflowRunner(Runner[WorkflowConfig]):
         self._workers = Plugins(host.file("."))
         self._lock = threading.Lock()
         self._document: dict[str, Any] | None = None
+
+    def uses(self) -> Sequence[str]:
+        """Name the workers' runners, whose versions are recorded with the run."""
+        return list(dict.fromkeys(f"runner:{table.get('use', 'command')}" for table in self.config.workers.values()))
 
     def check(self, where: Literal["coordinator", "worker"]) -> Sequence[Problem]:
         """Say what is wrong with the workflow, its files and its workers."""

@@ -66,7 +66,7 @@ class Evaluation:
         checkout = Checkout(workspace, self._files.path.name, self._execute)
         site = TrialSite(checkout, self._context, self._worker)
         with self._journal() as journal:
-            journal.write("RUN_CREATED", creation(self._plan, checkout.base, workspace))
+            journal.write("RUN_CREATED", creation(self._plan, checkout.base, workspace, {}))
             book = Book(self._place / "findings.jsonl", self._plan.config.work)
             turn = Turn(self._plan, self._files, journal, site, book)
             gate = Unattended(gate_of(turn, partial(self._ask, checkout)), fixed=isinstance(self._plan.config.on_gate, str))

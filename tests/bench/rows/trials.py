@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.bench.bench import Bench, Tool
 from tests.bench.lines import FLOOR, OURS, Line, Target
-from tests.bench.measure import figure, in_turns, marginal, spent
+from tests.bench.measure import Figures, figure, in_turns, marginal, spent
 from tests.bench.suites import write_suite
 
 from evalwright.processes.cgroups import Cgroups
@@ -18,7 +18,7 @@ from evalwright.processes.cgroups import Cgroups
 __all__ = ["disk", "marginal_cpu", "marginal_wall", "waiting"]
 
 PEER = "evalctl 0.3.0"
-TWO_JOBS = "2 jobs"
+TWO_JOBS, BARE = "2 jobs", "same files, bare"
 BLOCK_BYTES = 512
 SPAWN_AND_COPY = """
 import os, shutil, sys
@@ -31,6 +31,62 @@ import os, sys
 pids = [os.posix_spawn("/bin/sleep", ["sleep", "1"], {}) for _ in range(int(sys.argv[1]))]
 for pid in pids:
     os.waitpid(pid, 0)
+"""
+
+BARE_TRIALS = """
+import hashlib, os, sys
+count, width, bundle, fixture, target, *program = sys.argv[1:]
+read = lambda place: {item.name: open(item.path, "rb").read() for item in os.scandir(place) if item.is_file()}
+evidence, files = read(bundle), read(fixture)
+ledger = os.open(f"{target}/ledger", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+flying = {}
+
+def write(path, data):
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+    os.write(descriptor, data)
+    os.close(descriptor)
+
+def begin(number):
+    os.write(ledger, b"x" * 400)
+    os.mkdir(f"{target}/w{number}")
+    for name, data in files.items():
+        write(f"{target}/w{number}/{name}", data)
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    streams = [(os.POSIX_SPAWN_DUP2, writer, stream) for stream in (1, 2)]
+    flying[os.posix_spawn(program[0], program, {}, file_actions=streams)] = number, reader
+    os.close(writer)
+
+def end(number, reader):
+    while os.read(reader, 65536):
+        pass
+    os.close(reader)
+    for name in files:
+        os.stat(f"{target}/w{number}/{name}")
+    os.mkdir(f"{target}/b{number}")
+    held = {}
+    for name, data in evidence.items():
+        digest = hashlib.sha256(data).digest()
+        if digest in held:
+            os.link(held[digest], f"{target}/b{number}/{name}")
+        else:
+            held[digest] = f"{target}/b{number}/{name}"
+            write(held[digest], data)
+    os.rename(f"{target}/b{number}", f"{target}/c{number}")
+    for name in files:
+        os.unlink(f"{target}/w{number}/{name}")
+    os.rmdir(f"{target}/w{number}")
+    os.write(ledger, b"x" * 600)
+
+begun = 0
+while begun < int(count) or flying:
+    while begun < int(count) and len(flying) < int(width):
+        begin(begun)
+        begun += 1
+    pid, _ = os.waitpid(-1, 0)
+    while pid:
+        end(*flying.pop(pid))
+        pid = os.waitpid(-1, os.WNOHANG)[0] if flying else 0
+    os.fdatasync(ledger)
 """
 
 
@@ -63,6 +119,7 @@ def waiting(bench: Bench) -> Iterator[Line]:
     write_suite(project, "sleep", count, ["/bin/sleep", "1"])
     sides = bench.sides(lambda tool: bench.run(tool, "sleep", project, "--jobs", str(count)))
     sides[FLOOR] = lambda: spent([sys.executable, "-I", "-c", SLEEPERS, str(count)])
+    sides[BARE] = lambda: bare(bench, project, count, count, "/bin/sleep", "1")
     measured = in_turns(sides, bench.rounds)
     label = f"{count} x sleep 1, {count} jobs"
     yield Line(label=f"wall of {label}", unit="ms", sides=figure(measured, "wall"), targets=[Target(1.5, FLOOR)])
@@ -92,7 +149,21 @@ def _trials(bench: Bench) -> Mapping[str, Mapping[str, float]]:
         return cost | occupied(target)
 
     sides = bench.sides(lambda tool: marginal(functools.partial(run, tool, 2), few, many))
-    return in_turns(sides | {FLOOR: lambda: marginal(floor, few, many), "4 jobs": four}, bench.rounds)
+    sides[FLOOR] = lambda: marginal(floor, few, many)
+    sides[BARE] = lambda: marginal(lambda count: bare(bench, project, count, 2, "/bin/true"), few, many)
+    return in_turns(sides | {"4 jobs": four}, bench.rounds)
+
+
+def bare(bench: Bench, project: Path, count: int, width: int, *program: str) -> Figures:
+    """Measure a loop that does for trials what the record on disk asks for, and nothing else; a run was there before.
+
+    It fills a workspace, starts the program, reads its output, looks at the workspace, writes, digests and renames the files
+    of a bundle, removes the workspace, and makes two lines of a ledger durable.
+    """
+    bundle = next(project.glob("evals/runs/*/cases/*"))
+    fixture = next(project.glob("evals/suites/*/fixtures/w"))
+    target = bench.place("bare")
+    return spent([sys.executable, "-I", "-c", BARE_TRIALS, str(count), str(width), bundle, fixture, target, *program])
 
 
 def occupied(root: Path) -> dict[str, float]:

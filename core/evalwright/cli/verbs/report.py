@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply, paged
 from evalwright.cli.project import open_project
-from evalwright.cli.report_experiment import experiment_report, write_files
 from evalwright.errors import UsageError
-from evalwright.report import (
-    Projection,
-    StoredRun,
-    durations_of,
-    junit_report,
-    markdown_report,
-    read_subject,
-    report_document,
-    text_report,
-)
 from evalwright.report import project as project_run
+from evalwright.report import report_document
 from evalwright.rundir import RunDirectory
+
+if TYPE_CHECKING:
+    from evalwright.report import Projection
 
 __all__ = ["answer"]
 
@@ -37,6 +30,9 @@ def answer(session: Session) -> Reply:
         run = project.run(options.run, options.run_dir)
         if not (_partial(options) or form in ("sarif", "github")):
             return _run_report(session, run, form)
+    from evalwright.cli.report_experiment import experiment_report
+    from evalwright.report import read_subject
+
     return experiment_report(session, read_subject(project.layout, options.run, options.run_dir), form)
 
 
@@ -67,6 +63,9 @@ def _run_report(session: Session, run: RunDirectory, form: str) -> Reply:
     reply = _envelope(session, report)
     out = session.options.out
     if out is not None:
+        from evalwright.cli.report_experiment import write_files
+        from evalwright.report import markdown_report
+
         text = markdown_report(report, failures_only=session.options.failures)
         reply.data["files"] = write_files(out, {"report.md": text})
     if form != "json":
@@ -85,6 +84,8 @@ def _envelope(session: Session, report: Projection) -> Reply:
 
 
 def _rendered(form: str, report: Projection, run: RunDirectory, *, failures_only: bool) -> str:
+    from evalwright.report import StoredRun, durations_of, junit_report, markdown_report, text_report
+
     if form == "junit":
         return junit_report(report, durations=durations_of(StoredRun(run)), failures_only=failures_only)
     if form == "markdown":

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply
-from evalwright.cli.experiments import next_commands, screen
-from evalwright.cli.gating import Gates
 from evalwright.cli.project import Project, open_project, selection_of
-from evalwright.coordinate import (
-    ExperimentOutcome,
-    Extension,
-    RunOutcome,
-    RunRequest,
-    Stop,
-    check_arms,
-    resume_experiment,
-    resume_run,
-    run_experiment,
-    take_look,
-)
+from evalwright.coordinate import ExperimentOutcome, RunOutcome, RunRequest, Stop, check_arms, run_experiment
 from evalwright.errors import UsageError
-from evalwright.report import ExperimentView, read_experiment, read_subject, text_report
-from evalwright.report.figures.arms import arm_figures
-from evalwright.report.figures.comparison import ArmComparison, compare_arms
-from evalwright.report.figures.gates import check_metrics
-from evalwright.report.figures.sentences import difference_of
-from evalwright.report.forms.experiment_text import summary_text
+from evalwright.report import text_report
 from evalwright.rundir import is_experiment
 from evalwright.suite.shape import MAX_REPEATS
+
+if TYPE_CHECKING:
+    from evalwright.cli.gating import Gates
 
 __all__ = ["answer", "experiment_reply", "outcome_reply", "run_request"]
 
@@ -37,7 +24,7 @@ FIXED = ("run_id", "timeout", "sandbox", "keep_workspace", "case", "tag", "split
 def answer(session: Session) -> Reply:
     """Run or resume, and return the summary of the run or of the experiment."""
     project = open_project(session)
-    gates = Gates.read(project.layout, session.options)
+    gates = _gates(project)
     if (session.options.repeats or 0) > MAX_REPEATS:
         raise UsageError(f"--repeats: at most {MAX_REPEATS}", hint="give a smaller number", key="repeats")
     stop = Stop()
@@ -48,10 +35,21 @@ def answer(session: Session) -> Reply:
         if session.options.force:
             raise UsageError("--force goes with --resume", hint="leave it out", key="force")
         request = run_request(project)
-        check_metrics(gates.gates, [entry.id for entry, _ in request.checked.scorers])
+        if gates:
+            gates.check_metrics([entry.id for entry, _ in request.checked.scorers])
         outcome = run_experiment(request, stop=stop, observers=project.observers, warn=session.warn)
     reply = experiment_reply(project, outcome)
-    return gates.decide(read_subject(project.layout, outcome.id), reply) if gates.gates else reply
+    return gates.decide(project.layout, outcome.id, reply) if gates else reply
+
+
+def _gates(project: Project) -> Gates | None:
+    """Return what the flags ask the run to hold, ``None`` for nothing. Raises as :meth:`Gates.read`."""
+    options = project.session.options
+    if not options.gate and options.baseline is None:
+        return None
+    from evalwright.cli.gating import Gates
+
+    return Gates.read(project.layout, options)
 
 
 def run_request(project: Project) -> RunRequest:
@@ -74,35 +72,11 @@ def run_request(project: Project) -> RunRequest:
 
 def experiment_reply(project: Project, outcome: ExperimentOutcome) -> Reply:
     """Return the answer for all runs that were made together: the only run's, or the figures of each arm."""
-    session = project.session
     if len(outcome.runs) == 1:
-        return outcome_reply(session, outcome.runs[0])
-    for run in outcome.runs:
-        for warning in [one for one in run.report.warnings if one not in session.warnings]:
-            session.warn(warning["code"], f"{run.report.run_id}: {warning['message']}")
-    errors = outcome.data["totals"]["harness_errors"]
-    if errors:
-        session.warn("W_PARTIAL_RUN", f"{errors} of {outcome.data['totals']['attempted']} trials ended in a harness error")
-    view = read_experiment(project.layout, outcome.id)
-    comparisons = _compared(project, view)
-    differences = [difference_of(comparison) for comparison in comparisons]
-    text = summary_text(view, screen=screen(), comparisons=differences, closer=next_commands(view))
-    if outcome.existing:
-        text = f"These runs were finished before; nothing was executed.\n{text}"
-    arms = [arm.as_json(view.primary) for arm in arm_figures(view)]
-    told = {"arms": arms, "comparisons": [comparison.as_json() for comparison in comparisons]}
-    reply = Reply(data={**outcome.data, **told}, text=text)
-    if session.options.fail_on_fail and not all(run.report.ok for run in outcome.runs):
-        reply.exit_code = 6
-    return reply.then(f"evalwright report {outcome.id} --format json", "see the arms and what they passed")
+        return outcome_reply(project.session, outcome.runs[0])
+    from evalwright.cli.run_experiment import figures_reply
 
-
-def _compared(project: Project, view: ExperimentView) -> list[ArmComparison]:
-    """Return every arm against the first; that is a look at the data, and on record as one."""
-    if len(view.arms) < 2:
-        return []
-    look = take_look(project.layout, view, view.primary or "pass_rate")
-    return compare_arms(view, look=look)
+    return figures_reply(project, outcome)
 
 
 def outcome_reply(session: Session, outcome: RunOutcome, **extra: object) -> Reply:
@@ -126,6 +100,8 @@ def outcome_reply(session: Session, outcome: RunOutcome, **extra: object) -> Rep
 
 
 def _resume(project: Project, stop: Stop) -> ExperimentOutcome:
+    from evalwright.coordinate import Extension, resume_experiment, resume_run
+
     options = project.session.options
     if options.suite is not None:
         raise UsageError("--resume takes the suite from the run", hint=f"evalwright run --resume {options.resume}")

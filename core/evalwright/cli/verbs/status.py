@@ -7,14 +7,12 @@ from typing import Any
 
 from evalwright.cli.dispatch import Session
 from evalwright.cli.envelope import Reply, paged
-from evalwright.cli.project import open_project
-from evalwright.cli.status_experiment import experiment_status
-from evalwright.coordinate import live_cases, state_of
+from evalwright.cli.project import Project, open_project
+from evalwright.coordinate import live_cases, sealed_state, state_of
 from evalwright.coordinate.lease import read_reservation
 from evalwright.coordinate.state import OPEN, identity_of
-from evalwright.report import project as project_run
 from evalwright.report import status_counts
-from evalwright.rundir import RunDirectory
+from evalwright.rundir import RunDirectory, read_summaries
 
 __all__ = ["answer"]
 
@@ -25,11 +23,13 @@ def answer(session: Session) -> Reply:
     project = open_project(session)
     record = project.experiment(options.run, options.run_dir)
     if record is not None:
+        from evalwright.cli.status_experiment import experiment_status
+
         return experiment_status(session, project.layout, record)
     run = project.run(options.run, options.run_dir)
     state = state_of(run)
     if state == "completed":
-        data, cases = _finished(session, run)
+        data, cases = _finished(project, run)
     else:
         data, cases = _unfinished(run)
     page, pagination = paged(cases, "id", options.limit, options.cursor)
@@ -45,14 +45,22 @@ def answer(session: Session) -> Reply:
     return reply.then(action["command"], action["rationale"])
 
 
-def _finished(session: Session, run: RunDirectory) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _finished(project: Project, run: RunDirectory) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    sealed = sealed_state(run, read_summaries(project.layout.index).get(run.path.name, {}))
+    found = sealed or _recomputed(project.session, run)
+    cases: list[dict[str, Any]] = found.pop("cases")
+    count = len(cases)
+    return found | {"progress": {"case_count": count, "terminal": count, "running": 0, "pending": 0}}, cases
+
+
+def _recomputed(session: Session, run: RunDirectory) -> dict[str, Any]:
+    from evalwright.report import project as project_run
+
     report = project_run(run)
     for warning in report.warnings:
         session.warn(warning["code"], warning["message"])
-    count = len(report.cases)
-    progress = {"case_count": count, "terminal": count, "running": 0, "pending": 0}
-    data = {"run_id": report.run_id, "run": report.normalized["run"], "progress": progress}
-    return data | {"report_hash": report.report_hash}, list(report.normalized["cases"])
+    run_record, cases = report.normalized["run"], list(report.normalized["cases"])
+    return {"run_id": report.run_id, "run": run_record, "report_hash": report.report_hash, "cases": cases}
 
 
 def _unfinished(run: RunDirectory) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -7,9 +7,9 @@ from typing import Any
 
 from evalwright.report.experiment import ExperimentView
 from evalwright.report.projection import ReportedCase, failure_reason
+from evalwright.report.totals import mean_score
 from evalwright.report.trials import Trial
 from evalwright.rundir import RunDirectory
-from evalwright.scoring import mean_score
 
 __all__ = ["Failure", "failures_of", "reported_case"]
 

@@ -36,6 +36,7 @@ class VmSandbox(Sandbox[VmConfig]):
 
     api = "sandbox/1.0"
     Config = VmConfig
+    in_place = False
     capabilities = frozenset(
         {"fs-isolated", "gold-isolated", "network-allowlist", "network-off", "pid-isolated", "resource-limits", "snapshot"}
     )

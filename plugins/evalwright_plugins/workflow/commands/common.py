@@ -55,7 +55,7 @@ def opened(
     """Give the runs of the repository that ``--repo`` names. Raises ``UsageError`` for none."""
     with Supervisor() as supervisor:
         repository = Repository.find(Path(options.repo or "."), executor(supervisor))
-        yield Runs(repository, (lambda text: warn("W_NOTIFY_FAILED", text)) if warn else lambda _text: None, heard)
+        yield Runs(repository, warn or (lambda _code, _text: None), heard)
 
 
 def who(options: Any) -> str:

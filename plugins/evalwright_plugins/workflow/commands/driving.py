@@ -15,9 +15,10 @@ from evalwright.processes import Stop
 from evalwright_plugins.workflow.approvals.orders import Action, Inbox, Order
 from evalwright_plugins.workflow.commands.common import answer_of, interactive, opened, request_text, who
 from evalwright_plugins.workflow.commands.lines import event_line
+from evalwright_plugins.workflow.commands.readiness import start_problems
 from evalwright_plugins.workflow.drive.drive import Gate
 from evalwright_plugins.workflow.drive.turn import Turn
-from evalwright_plugins.workflow.model.loading import load_plan
+from evalwright_plugins.workflow.model.loading import invalid, load_plan
 from evalwright_plugins.workflow.record import Request
 
 __all__ = ["prompt_of", "resume", "start"]
@@ -47,11 +48,15 @@ ANSWERS: Mapping[str, Action] = {
 
 
 def start(options: Any, warn: Warn) -> VerbAnswer:
-    """Start a run of what ``--config`` says."""
+    """Start a run of what ``--config`` says. Raises ``SuiteError`` for what could not be driven here, and nothing is made."""
     if not options.config:
         raise UsageError("work start needs --config FILE", hint="see: docs/how-to/run-a-workflow.md", key="config")
-    plan = load_plan(Path(options.config))
+    path = Path(options.config)
+    plan = load_plan(path)
     with opened(options, warn, narrate) as runs:
+        problems = start_problems(runs.repository, plan)
+        if problems:
+            raise invalid(path, problems)
         stop = _listening()
         run, state = runs.start(plan, options.run_id or options.target, prompt_of(options, stop), lambda: stop.requested)
         return answer_of(run, state, options)

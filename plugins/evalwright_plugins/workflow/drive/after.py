@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from evalwright_plugins.workflow.drive.ask import Ask, End, Stop
+from evalwright_plugins.workflow.drive.ask import Ask, End, Stop, resuming
 from evalwright_plugins.workflow.drive.attempt import review
 from evalwright_plugins.workflow.drive.before import budgets
-from evalwright_plugins.workflow.drive.facts import RunFacts
+from evalwright_plugins.workflow.drive.facts import ANYBODY, RunFacts
 from evalwright_plugins.workflow.drive.turn import Check, Turn
 from evalwright_plugins.workflow.evidence import both_ends, failure_fingerprint
 from evalwright_plugins.workflow.findings import Finding
@@ -23,9 +24,9 @@ def trespass(turn: Turn) -> Ask | None:
     if finished["status"] != "blocked":
         return None
     step = turn.state.step
-    return Ask(
-        kind="boundary",
-        transition=f"resume-{step}",
+    return resuming(
+        step,
+        "boundary",
         reasons=(f"{'read-only ' * _readonly(turn)}step {step} has changed: {', '.join(finished.get('changed', ()))}",),
         effect=f"step {step} is done again, on the work tree as it is",
     )
@@ -55,9 +56,9 @@ def infrastructure(turn: Turn) -> Ask | None:
     spent = budgets(turn) if finished["status"] == "timeout" else None
     if spent:
         return spent
-    return Ask(
-        kind="infra",
-        transition=f"resume-{step}",
+    return resuming(
+        step,
+        "infra",
         reasons=(f"step {step} could not be done: {finished.get('reason', finished['status'])}", "no attempt was charged"),
         effect=f"step {step} is done again",
     )
@@ -83,9 +84,9 @@ def scope(turn: Turn) -> Ask | None:
     outside = turn.site.tree.out_of_scope(state.created["base"], prefixes)
     if not outside:
         return None
-    return Ask(
-        kind="boundary",
-        transition=f"resume-{state.step}",
+    return resuming(
+        state.step,
+        "boundary",
         reasons=(f"step {state.step} has changed paths outside the scope: {', '.join(outside[:20])}",),
         effect="these changes are accepted as they are, and the run goes on",
         grants={"clears": ["after:scope"]},
@@ -100,9 +101,9 @@ def clean(turn: Turn) -> Ask | None:
     try:
         turn.site.tree.candidate()
     except CandidateUnfit as error:
-        return Ask(
-            kind="boundary",
-            transition=f"resume-{step}",
+        return resuming(
+            step,
+            "boundary",
             reasons=(
                 f"step {step} left no candidate: {error.message}",
                 f"mend it by hand in {turn.site.tree.place.root}, commit, and adopt the commit; or {error.hint}",
@@ -125,18 +126,23 @@ def pin(turn: Turn) -> Ask | None:
 def policies(turn: Turn) -> Stop | None:
     """The policies that hold after the step."""
     step = turn.state.step
-    if turn.cleared("after:policies"):
-        return None
     unmet = turn.judge("post", step, RunFacts(turn))
     if unmet.fails:
         return End("; ".join(unmet.fails))
     if not unmet.waits:
         return None
-    return Ask(
-        kind="boundary",
-        transition=f"resume-{step}",
+    asked = resuming(
+        step,
+        "boundary",
         reasons=unmet.waits,
         effect=f"step {step} is done again",
+    )
+    if not turn.passes("post", step, RunFacts(turn, approving=ANYBODY, to=asked.transition, kind=asked.kind)):
+        return asked
+    return replace(
+        asked,
+        effect=f"the candidate and the documents are accepted as they are, and the policies are asked again after step {step}",
+        grants={"clears": ["after:yes"], "accepts": turn.artifacts()},
     )
 
 
@@ -156,9 +162,9 @@ def repeated(turn: Turn) -> Ask | None:
         )
     if not outcome.repeated or turn.cleared("after:repeated"):
         return None
-    return Ask(
-        kind="not-converging",
-        transition=f"resume-{outcome.step}",
+    return resuming(
+        outcome.step,
+        "not-converging",
         reasons=(f"{outcome.step} has failed twice in a row in the same way",),
         effect="the failure is passed on once more",
         grants={"clears": ["after:repeated"]},
@@ -170,9 +176,9 @@ def edge(turn: Turn) -> Ask | None:
     state, outcome = turn.state, outcome_of(turn)
     target = turn.workflow.edge(state.step, outcome)
     if target is None:
-        return Ask(
-            kind="boundary",
-            transition=f"resume-{state.step}",
+        return resuming(
+            state.step,
+            "boundary",
             reasons=(f"nothing follows when {state.step} ends as {outcome}",),
             effect=f"step {state.step} is done again",
         )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal
 
 from evalwright_plugins.workflow.record import Request
 
-__all__ = ["Ask", "End", "Kind", "Moved", "Stop", "commands_of"]
+__all__ = ["Ask", "End", "Kind", "Moved", "Stop", "commands_of", "entering", "resuming"]
 
 Kind = Literal["boundary", "final-decision", "finding-triage", "infra", "budget", "work-review-cap", "not-converging", "stale"]
 
@@ -37,6 +38,20 @@ class Ask:
             "effect": self.effect,
             "grants": dict(self.grants),
         }
+
+
+def entering(
+    step: str, kind: Kind, *, reasons: tuple[str, ...], effect: str, grants: Mapping[str, Any] = MappingProxyType({})
+) -> Ask:
+    """Return a stop on the way into a step or a terminal."""
+    return Ask(kind=kind, transition=f"enter-{step}", reasons=reasons, effect=effect, grants=grants)
+
+
+def resuming(
+    step: str, kind: Kind, *, reasons: tuple[str, ...], effect: str, grants: Mapping[str, Any] = MappingProxyType({})
+) -> Ask:
+    """Return a stop in the middle of a step, or after it."""
+    return Ask(kind=kind, transition=f"resume-{step}", reasons=reasons, effect=effect, grants=grants)
 
 
 @dataclass(frozen=True, slots=True)

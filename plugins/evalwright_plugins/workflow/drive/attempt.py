@@ -159,6 +159,7 @@ def _evidence(turn: Turn, step: Step, attempt: int, result: StepResult, changed:
         "attempt": attempt,
         "command": result.command,
         "result": ended,
+        **result.log,
     }
 
 
@@ -205,7 +206,8 @@ def _key(turn: Turn, step: Step, table: Mapping[str, Any]) -> str | None:
         return None
     files = turn.site.digests([*LOCK_FILES, *turn.plan.config.toolchain])
     told = {**table, "env": turn.plan.config.env, "step": step.id}
-    return reuse_key(turn.site.tree.tree("HEAD"), step.table, told, digest_text(_prompt(turn, step)), files)
+    toolchain = {**files, **{f"plugin {name}": version for name, version in turn.versions.items()}}
+    return reuse_key(turn.site.tree.tree("HEAD"), step.table, told, digest_text(_prompt(turn, step)), toolchain)
 
 
 def _prompt(turn: Turn, step: Step) -> str:

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from evalwright_plugins.workflow.drive.ask import Ask, End, Moved, Stop
+from evalwright_plugins.workflow.drive.ask import Ask, End, Moved, Stop, entering, resuming
 from evalwright_plugins.workflow.drive.facts import RunFacts
 from evalwright_plugins.workflow.drive.turn import Check, Turn
 from evalwright_plugins.workflow.findings import Finding, not_converging, split
 from evalwright_plugins.workflow.record import BLOCKED, DISMISSED
 from evalwright_plugins.workflow.workspace import printable
 
-__all__ = ["BEFORE", "entry_of"]
+__all__ = ["BEFORE"]
 
 TOTAL = 3
 BUDGETS = {"tokens": "tokens", "cost": "dollars", "wall": "seconds of work"}
-
-
-def entry_of(turn: Turn) -> str:
-    """Return how the way into the present step is called."""
-    return f"enter-{turn.state.step}"
 
 
 def interrupted(turn: Turn) -> Ask | None:
@@ -30,9 +25,9 @@ def interrupted(turn: Turn) -> Ask | None:
     dirty = turn.site.tree.dirty()
     if not dirty:
         return None
-    return Ask(
-        kind="infra",
-        transition=f"resume-{outcome.step}",
+    return resuming(
+        outcome.step,
+        "infra",
         reasons=(f"step {outcome.step} was cut off and left changes that are not committed: {_some(dirty)}",),
         effect=f"step {outcome.step} is done again on the work tree as it is",
         grants={"clears": ["after:interrupted"]},
@@ -46,9 +41,9 @@ def final_decision(turn: Turn) -> Stop | None:
     unmet = turn.judge("transition", turn.state.step, RunFacts(turn))
     if unmet.fails:
         return End("; ".join(unmet.fails))
-    return Ask(
-        kind="final-decision",
-        transition=entry_of(turn),
+    return entering(
+        turn.state.step,
+        "final-decision",
         reasons=("the work is done; a human decides", *unmet.waits),
         effect="the run ends as SUCCEEDED; nothing is merged or pushed",
     )
@@ -59,9 +54,9 @@ def boundary(turn: Turn) -> Ask | None:
     step = turn.state.step
     if step not in turn.plan.config.stop_at or turn.cleared("stop_at"):
         return None
-    return Ask(
-        kind="boundary",
-        transition=entry_of(turn),
+    return entering(
+        turn.state.step,
+        "boundary",
         reasons=(f"stop_at has {step}",),
         effect=f"step {step} begins",
         grants={"clears": ["stop_at"]},
@@ -76,9 +71,9 @@ def needs(turn: Turn) -> Ask | None:
     missing = [name for name in step.needs if state.passed.get(name) != head]
     if not missing or turn.cleared("needs"):
         return None
-    return Ask(
-        kind="boundary",
-        transition=entry_of(turn),
+    return entering(
+        turn.state.step,
+        "boundary",
         reasons=(f"{step.id} needs {', '.join(missing)} to have succeeded on this candidate",),
         effect=f"step {step.id} begins all the same",
         grants={"clears": ["needs"]},
@@ -92,9 +87,9 @@ def worker(turn: Turn) -> Ask | None:
     if step.table in turn.plan.config.workers or turn.cleared("worker"):
         return None
     following = turn.workflow.edge(step.id, "succeeded") or step.id
-    return Ask(
-        kind="boundary",
-        transition=entry_of(turn),
+    return entering(
+        turn.state.step,
+        "boundary",
         reasons=(f"no worker {step.table} is configured: do step {step.id} by hand in the work tree, then adopt your commit",),
         effect=f"step {step.id} counts as done by hand; the run goes on at {following}",
         grants={"clears": [], "resume_at": following},
@@ -118,9 +113,9 @@ def triage(turn: Turn) -> Ask | None:
         return None
     blocking = _blocking(turn)
     listed = tuple(f"[{one.severity} {one.fingerprint}] {one.summary}" for one in blocking)
-    return Ask(
-        kind="finding-triage",
-        transition=entry_of(turn),
+    return entering(
+        turn.state.step,
+        "finding-triage",
         reasons=(f"{state.came_from} has {len(blocking)} blocking finding{'s' * (len(blocking) != 1)}", *listed),
         effect=f"step {state.step} begins with the findings that are not dismissed",
         grants=_spent(turn) | {"clears": ["triage"]},
@@ -136,9 +131,9 @@ def converging(turn: Turn) -> Ask | None:
     reason = not_converging(split(old, turn.account.dismissed)[0], split(new, turn.account.dismissed)[0])
     if reason is None:
         return None
-    return Ask(
-        kind="not-converging",
-        transition=entry_of(turn),
+    return entering(
+        turn.state.step,
+        "not-converging",
         reasons=(reason,),
         effect=f"step {state.step} begins all the same",
         grants=_spent(turn) | {"clears": ["converging", "triage"]},
@@ -151,9 +146,9 @@ def spent(turn: Turn) -> Ask | None:
     if not grants or state.outcome:
         return None
     rounds = "reviews" in grants
-    return Ask(
-        kind="work-review-cap" if rounds else "budget",
-        transition=entry_of(turn),
+    return entering(
+        turn.state.step,
+        "work-review-cap" if rounds else "budget",
         reasons=(_review_reason(turn) if rounds else f"{state.came_from} has failed its last attempt",),
         effect=f"step {state.step} begins, and {state.came_from} may be done once more",
         grants=grants,
@@ -165,9 +160,9 @@ def review_cap(turn: Turn) -> Ask | None:
     state, left = turn.state, turn.rounds_left()
     if left is None or left > 0 or not turn.workflow.reviews(state.step):
         return None
-    return Ask(
-        kind="work-review-cap",
-        transition=entry_of(turn),
+    return entering(
+        turn.state.step,
+        "work-review-cap",
         reasons=(_review_reason(turn),),
         effect="one more review round, in this run and of this work",
         grants={"reviews": 1, "clears": []},
@@ -182,9 +177,9 @@ def policies(turn: Turn) -> Stop | None:
         return End("; ".join(unmet.fails))
     if not unmet.waits:
         return None
-    return Ask(
-        kind="boundary",
-        transition=entry_of(turn),
+    return entering(
+        turn.state.step,
+        "boundary",
         reasons=unmet.waits,
         effect=f"the documents are accepted as they are, and the policies are asked again before step {step}",
         grants={"clears": [], "accepts": turn.artifacts()},
@@ -199,9 +194,9 @@ def attempts(turn: Turn) -> Ask | None:
     if turn.attempts_left(step) > 0 and begun < TOTAL * limit:
         return None
     reason = f"{step} has used its {limit} attempts" if turn.attempts_left(step) <= 0 else f"{step} was begun {begun} times"
-    return Ask(
-        kind="budget",
-        transition=entry_of(turn),
+    return entering(
+        turn.state.step,
+        "budget",
         reasons=(reason,),
         effect=f"one more attempt of {step}",
         grants={"attempts": {"step": step, "amount": 1}, "clears": []},
@@ -214,9 +209,9 @@ def budgets(turn: Turn) -> Ask | None:
     if not over:
         return None
     first = {kind: turn.state.created.get("budgets", {}).get(kind, limit) for kind, limit in over.items()}
-    return Ask(
-        kind="budget",
-        transition=entry_of(turn),
+    return entering(
+        turn.state.step,
+        "budget",
         reasons=tuple(f"{turn.state.spent[kind]:g} of {limit:g} {BUDGETS[kind]} are used" for kind, limit in over.items()),
         effect=", ".join(f"{amount:g} more {BUDGETS[kind]}" for kind, amount in first.items()),
         grants={"budget": first, "clears": []},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ from evalwright_plugins.workflow.sites.repository import digests_below
 __all__ = ["creation"]
 
 
-def creation(plan: Plan, base: str, files: Path) -> dict[str, Any]:
-    """Return the data of RUN_CREATED; the documents that people accept are looked up below ``files``."""
+def creation(plan: Plan, base: str, files: Path, versions: Mapping[str, str]) -> dict[str, Any]:
+    """Return the data of RUN_CREATED; the documents that people accept are looked up below ``files``.
+
+    ``versions`` are those of the plugins that the run is begun with.
+    """
     artifacts = digests_below(files, list(plan.config.artifacts.values()))
     return {
         "workflowRef": plan.workflow.name,
@@ -24,5 +28,6 @@ def creation(plan: Plan, base: str, files: Path) -> dict[str, Any]:
         "planDigest": artifacts.get(plan.config.artifacts.get("plan", ""), UNVERIFIED),
         "intentDigest": plan.intent_digest,
         "envelopeDigest": plan.prompts_digest,
+        "plugins": dict(versions),
         "budgets": plan.workflow.budgets.model_dump(include={"tokens", "cost", "wall"}),
     }

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 
 from evalwright.canonical import is_object
+from evalwright.errors import PluginFailed
 from evalwright.interfaces import Command
 from evalwright.model import Completed
 from evalwright_plugins.workflow.approvals.orders import Order
@@ -38,7 +39,10 @@ def gate_of(turn: Turn, execute: Callable[[Command], Completed]) -> Gate:
 
 
 def _asked(turn: Turn, request: Request, program: GateProgram, execute: Callable[[Command], Completed]) -> Order:
-    """Ask a program. ``dismiss`` in its answer holds fingerprints of findings that it dismisses; what is no answer is a no."""
+    """Ask a program. ``dismiss`` in its answer holds fingerprints of findings that it dismisses; what is no answer is a no.
+
+    Raises ``PluginFailed`` for a program that cannot be started: nobody has said anything then.
+    """
     question = {
         "run": turn.state.run,
         "work": turn.state.work,
@@ -49,6 +53,9 @@ def _asked(turn: Turn, request: Request, program: GateProgram, execute: Callable
         "findings": [{**record, "fingerprint": Finding.from_json(record).fingerprint} for record in turn.state.findings],
     }
     done = execute(Command(argv=program.script, stdin=json.dumps(question).encode(), timeout=program.timeout))
+    if done.spawn_error:
+        hint = "put it back, then resume the run"
+        raise PluginFailed(f"on_gate: the program {program.script[0]} cannot be started: {done.spawn_error}", hint=hint)
     try:
         value = json.loads(done.stdout.text)
     except ValueError:

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalwright.errors import LedgerDamaged, RunBusy, RunConflict, RunCorrupt, RunNotFound
@@ -67,14 +67,14 @@ class Run:
 
 
 class Runs:
-    """The runs that lie in a repository's git directory. ``warn`` is told what went wrong without harm, ``heard`` of every
-    event of a run that is driven.
+    """The runs that lie in a repository's git directory. ``warn`` is told by a code and in words what went wrong without
+    harm, ``heard`` of every event of a run that is driven.
     """
 
     def __init__(
         self,
         repository: Repository,
-        warn: Callable[[str], None] = lambda _text: None,
+        warn: Callable[[str, str], None] = lambda _code, _text: None,
         heard: Callable[[Event], object] | None = None,
     ) -> None:
         self.repository = repository
@@ -198,7 +198,9 @@ class Runs:
         aside = run.files.plan.with_name("plan.json.new")
         aside.write_text(json.dumps(plan.document, ensure_ascii=False), encoding="utf-8")
         os.replace(aside, run.files.plan)
-        data = creation(plan, base, self.repository.checkout) | ({"supersedes": superseded} if superseded else {})
+        with Plugins(self.repository.checkout) as plugins:
+            versions = plugins.versions(plan.config)
+        data = creation(plan, base, self.repository.checkout, versions) | ({"supersedes": superseded} if superseded else {})
         with Journal(run.files.ledger, run=run.id, work=plan.config.work) as journal:
             journal.write("RUN_CREATED", data)
 
@@ -211,6 +213,7 @@ class Runs:
         ):
             self._supersede(run, plan.config.work, journal.state.created.get("supersedes", ()))
             turn = self._turn(run, plan, journal, plugins)
+            self._compare(run, journal.state.created.get("plugins", turn.versions), turn.versions)
             notify = plan.config.notify
             hook = Webhook(notify.webhook, timeout=notify.timeout_seconds) if notify else None
 
@@ -227,7 +230,7 @@ class Runs:
                 state = drive.run()
             finally:
                 for problem in hook.close() if hook else ():
-                    self._warn(problem)
+                    self._warn("W_NOTIFY_FAILED", problem)
             self.leave(run, state)
             return state
 
@@ -236,4 +239,11 @@ class Runs:
         site = RepositorySite(self.repository, run.files, plan.config, journal.state.created["base"], plugins)
         rounds = sum(state.review_rounds for other, state in self.of_work(work) if other.id != run.id)
         book = Book(self.repository.state / "works" / work / "findings.jsonl", work)
-        return Turn(plan, run.files, journal, site, book, rounds)
+        return Turn(plan, run.files, journal, site, book, rounds, plugins.versions(plan.config))
+
+    def _compare(self, run: Run, before: Mapping[str, str], now: Mapping[str, str]) -> None:
+        """Say which plugins are others than those that the run was begun with: its steps are not all done by the same."""
+        names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+        changed = [f"{name} ({before.get(name, 'none')}, now {now.get(name, 'none')})" for name in names]
+        if changed:
+            self._warn("W_PLUGIN_DRIFT", f"{run.id} was begun with other versions: {', '.join(changed)}")

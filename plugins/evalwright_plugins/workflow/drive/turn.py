@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from evalwright_plugins.workflow.drive.ask import Stop
@@ -29,7 +29,9 @@ class Unmet(NamedTuple):
 
 @dataclass(slots=True)
 class Turn:
-    """One look at a run. ``rounds_before`` are review rounds that earlier runs of the same work have used up."""
+    """One look at a run. ``rounds_before`` are review rounds that earlier runs of the same work have used up; ``versions`` are
+    those of the plugins that are used now.
+    """
 
     plan: Plan
     files: RunFiles
@@ -37,6 +39,7 @@ class Turn:
     site: Site
     account: Book
     rounds_before: int = 0
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def state(self) -> State:
@@ -105,6 +108,11 @@ class Turn:
                 if verdict.stops:
                     (fails if verdict.result == "FAIL" else waits).append(f"policy {policy.id}: {verdict.reason}")
         return Unmet(tuple(waits), tuple(fails))
+
+    def passes(self, phase: Phase, place: str, facts: Facts) -> bool:
+        """Tell whether nothing would stop the run if these were the facts; nothing is put on record."""
+        concerned = [policy for policy in self.workflow.policies if policy.concerns(phase, place)]
+        return not any(evaluate(policy, facts).stops for policy in concerned)
 
 
 Check = Callable[[Turn], Stop | None]

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from evalwright.canonical import finite, is_array, is_object
-from evalwright.model import Usage
+from evalwright.model import Usage, read_usage
 from evalwright_plugins.workflow.findings.finding import SEVERITIES, Finding
-from evalwright_plugins.workflow.findings.usage import read_usage
 
 __all__ = ["MAX_BYTES", "Envelope", "EnvelopeError", "Status", "read_envelope"]
 

@@ -55,7 +55,7 @@ class BudgetRemaining(_Table):
 
 
 class HumanApproved(_Table):
-    """A person approved a transition, or a kind of request, for the candidate; ``by`` names who may have done so."""
+    """A person approved a transition, or a kind of request, for the candidate as it is; ``by`` names who may have done so."""
 
     transition: Name | None = None
     kind: Name | None = None

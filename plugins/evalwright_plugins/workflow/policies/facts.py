@@ -35,9 +35,9 @@ class Facts(Protocol):
         ...
 
     def human_approved(self, transition: str | None, kind: str | None, by: Sequence[str] | None) -> bool | None:
-        """Tell whether one of these people, ``None`` for anybody, approved the transition or the kind for the candidate."""
+        """Tell whether one of these people, ``None`` for anybody, approved the transition or the kind, of this candidate."""
         ...
 
     def finding_max_severity(self, severity: Severity) -> bool | None:
-        """Tell whether no finding is more severe, not counting dismissed ones."""
+        """Tell whether no finding is more severe, not counting dismissed ones; unknown until the candidate was reviewed."""
         ...

@@ -287,7 +287,7 @@ def _decided(state: State, data: Record, event: Record) -> None:
     state.decisions += 1
     state.waited_seconds += _seconds(state.asked_at, event["ts"])
     state.asked_at = ""
-    if state.decision.approved:
+    if state.decision.approved and "adopted" not in data:
         kind, transition = state.request.kind, state.request.transition
         state.approvals.append(
             {"ref": data["decisionRef"], "by": by, "kind": kind, "transition": transition, "subject": data["subject"]}

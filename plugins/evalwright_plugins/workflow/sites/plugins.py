@@ -7,9 +7,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from evalwright import __version__
 from evalwright.errors import PluginError
 from evalwright.interfaces import Deadline, Plugin, Runner, Sandbox
 from evalwright.registry import PluginHost, Registry
+from evalwright_plugins.workflow.model.config import WorkConfig
 
 __all__ = ["Plugins"]
 
@@ -34,6 +36,21 @@ class Plugins:
         """Return the sandbox of a table. Raises ``PluginError``."""
         sandbox: Sandbox[Any] = self._plugin("sandbox", "", table)
         return sandbox
+
+    def versions(self, config: WorkConfig) -> dict[str, str]:
+        """Return which version of which distribution each plugin of a run comes from, and whether it is there at all."""
+        used = [("runner", str(table.get("use", "command"))) for table in config.workers.values()]
+        found = {
+            f"{kind} {use}": self._version(kind, use) for kind, use in [("sandbox", str(config.sandbox.get("use"))), *used]
+        }
+        return {"evalwright": __version__, **found}
+
+    def _version(self, kind: str, use: str) -> str:
+        try:
+            loaded = self._registry.load(kind, use)
+        except PluginError:
+            return "none"
+        return f"{loaded.distribution} {loaded.version}"
 
     def close(self) -> None:
         """Release everything that was made."""

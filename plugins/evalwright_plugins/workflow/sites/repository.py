@@ -15,14 +15,16 @@ from evalwright.errors import PluginError, SandboxError, UsageError
 from evalwright.interfaces import Deadline, Mount, SandboxRequest, Session, give_tree
 from evalwright.model import Completed
 from evalwright.processes import ProcessJournal, Supervisor, end_strays
+from evalwright.redaction import Redactor, credential_values
 from evalwright_plugins.workflow.model.config import WorkConfig
+from evalwright_plugins.workflow.sites.log import StepLog
 from evalwright_plugins.workflow.sites.plugins import Plugins
 from evalwright_plugins.workflow.sites.site import RunFiles, StepCall, StepResult
 from evalwright_plugins.workflow.sites.worker import StepContext, carry_out
 from evalwright_plugins.workflow.workspace import Proof, Repository, Workspace
 from evalwright_plugins.workflow.workspace.mounts import ENVIRONMENT, mounts_of
 
-__all__ = ["RepositorySite", "adopted", "digests_below"]
+__all__ = ["BASE", "RepositorySite", "adopted", "digests_below", "executor", "worker_environment"]
 
 PRIVATE = ("exchange", "home", "temporary")
 BASE = {"LANG": "C.UTF-8", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -68,12 +70,13 @@ class RepositorySite:
         """Carry out an attempt in a session of its own."""
         try:
             runner = self._plugins.runner(call.step.table, call.table)
-            with self._session(call) as (session, variables):
+            redactor = Redactor(credential_values(worker_environment(self._config)))
+            with self._session(call) as (session, variables), StepLog(call.log, redactor) as log:
                 context = StepContext(
                     inner=session,
                     variables=variables,
                     deadline=Deadline.after(call.timeout),
-                    log=call.log,
+                    log=log,
                     canceled=canceled,
                     started=self._started,
                 )
@@ -118,9 +121,14 @@ class RepositorySite:
             shutil.rmtree(private["temporary"], ignore_errors=True)
 
     def _variables(self, session: Session, private: Mapping[str, Path]) -> dict[str, str]:
-        allowed = {name: os.environ[name] for name in self._config.env_allowlist if name in os.environ}
         own = {"HOME": str(session.home or private["home"]), "TMPDIR": str(session.temporary or private["temporary"])}
-        return {**BASE, **ENVIRONMENT, **own, **allowed, **self._config.env, "EVALWRIGHT_WORKSPACE": str(session.workspace)}
+        return {**own, **worker_environment(self._config), "EVALWRIGHT_WORKSPACE": str(session.workspace)}
+
+
+def worker_environment(config: WorkConfig) -> dict[str, str]:
+    """Return the variables that every worker gets, but for those of its session."""
+    allowed = {name: os.environ[name] for name in config.env_allowlist if name in os.environ}
+    return {**BASE, **ENVIRONMENT, **allowed, **config.env}
 
 
 def digests_below(root: Path, names: Sequence[str]) -> dict[str, str]:

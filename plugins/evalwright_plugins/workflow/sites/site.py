@@ -78,7 +78,10 @@ class StepCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """How an attempt ended. ``output`` is the envelope as the worker wrote it, ``None`` when it wrote none."""
+    """How an attempt ended. ``output`` is the envelope as the worker wrote it, ``None`` when it wrote none.
+
+    ``log`` is what the record says of a log that is not whole.
+    """
 
     exit_code: int | None
     seconds: float
@@ -89,6 +92,7 @@ class StepResult:
     output: bytes | None = None
     usage: Usage | None = None
     completed: Completed = field(default_factory=Completed)
+    log: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 class Site(Protocol):

@@ -13,8 +13,10 @@ from typing import Any
 from evalwright.errors import SandboxError, UsageError
 from evalwright.interfaces import Deadline, Runner, RunnerContext
 from evalwright.model import Completed, Usage
+from evalwright.redaction import Redactor
 from evalwright_plugins.workflow.findings import EnvelopeError, read_envelope
 from evalwright_plugins.workflow.sites.checkout import Checkout
+from evalwright_plugins.workflow.sites.log import StepLog
 from evalwright_plugins.workflow.sites.repository import digests_below
 from evalwright_plugins.workflow.sites.site import StepCall, StepResult
 from evalwright_plugins.workflow.sites.worker import StepContext, carry_out
@@ -84,12 +86,12 @@ class TrialSite:
     def run(self, call: StepCall, canceled: Callable[[], bool]) -> StepResult:
         """Carry out an attempt in a session of its own, within the trial's time."""
         runner = self._workers(call.step.table, call.table)
-        with self._context.child(readonly=call.step.readonly) as child:
+        with self._context.child(readonly=call.step.readonly) as child, StepLog(call.log, Redactor()) as log:
             context = StepContext(
                 inner=child.session(),
                 variables=_variables(child),
                 deadline=Deadline.after(min(call.timeout, self._context.deadline.remaining)),
-                log=call.log,
+                log=log,
                 canceled=lambda: self._tell(context) or canceled(),
                 keep=lambda name, source: self._keep(f"{call.step.id}-{call.attempt}.{name}", source),
             )

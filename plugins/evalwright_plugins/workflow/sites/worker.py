@@ -14,33 +14,34 @@ from typing import Any, Literal
 
 from evalwright.errors import SandboxError, TrialError
 from evalwright.interfaces import Command, Deadline, ForwardingSession, Runner, RunnerContext, Session
-from evalwright.model import Completed, RunnerResult, TrialView, Usage
-from evalwright_plugins.workflow.findings.usage import read_usage
+from evalwright.model import Completed, RunnerResult, TrialView, Usage, usage_from
+from evalwright.redaction import Redactor
+from evalwright_plugins.workflow.sites.log import StepLog
 from evalwright_plugins.workflow.sites.site import StepCall, StepResult
 
 __all__ = ["StepContext", "carry_out"]
 
 MAX_ENVELOPE_BYTES = 1 << 20
-MAX_USAGE_BYTES = 1 << 16
+MAX_USAGE_BYTES = (1 << 16) + 1
 IDENTITY = ("AUTHOR", "COMMITTER")
 
 
 class _StepSession(ForwardingSession):
     """A sandbox's session, with the output of every command written to the step's log while it runs."""
 
-    def __init__(self, inner: Session, context: StepContext, log: Path) -> None:
+    def __init__(self, inner: Session, context: StepContext) -> None:
         super().__init__(inner)
         self._context = context
-        self._log = log
 
     def execute(self, command: Command) -> Completed:
-        with self._log.open("ab", buffering=0) as log:
+        streams = {name: self._context.log.stream() for name in ("stdout", "stderr")}
 
-            def write(stream: Literal["stdout", "stderr"], data: bytes) -> None:
-                log.write(data)
-                if command.on_output:
-                    command.on_output(stream, data)
+        def write(stream: Literal["stdout", "stderr"], data: bytes) -> None:
+            streams[stream].feed(data)
+            if command.on_output:
+                command.on_output(stream, data)
 
+        try:
             return self._inner.execute(
                 replace(
                     command,
@@ -49,6 +50,9 @@ class _StepSession(ForwardingSession):
                     on_start=command.on_start or self._context.started,
                 )
             )
+        finally:
+            for stream in streams.values():
+                stream.finish()
 
 
 @dataclass(slots=True)
@@ -61,7 +65,7 @@ class StepContext:
     inner: Session
     variables: Mapping[str, str]
     deadline: Deadline
-    log: Path
+    log: StepLog
     canceled: Callable[[], bool]
     started: Callable[[Sequence[int]], None] | None = None
     keep: Callable[[str, Path | bytes], None] | None = None
@@ -74,13 +78,13 @@ class StepContext:
     def usage(self) -> Usage | None:
         """Return what the worker's usage file says now, ``None`` where it says nothing that can be read."""
         try:
-            return read_usage(json.loads(self.inner.get(self.file("usage.json"), max_bytes=MAX_USAGE_BYTES)))
-        except (OSError, ValueError, RecursionError, SandboxError):
+            return usage_from(self.inner.get(self.file("usage.json"), max_bytes=MAX_USAGE_BYTES))
+        except (OSError, ValueError, SandboxError):
             return None
 
     def session(self) -> Session:
         """Return the step's session."""
-        return _StepSession(self.inner, self, self.log)
+        return _StepSession(self.inner, self)
 
     def environment(self) -> Mapping[str, str]:
         """Return the environment of the worker's commands."""
@@ -101,8 +105,7 @@ class StepContext:
 
     def emit(self, type: str, data: Mapping[str, Any]) -> None:
         """Write an event to the step's log."""
-        with self.log.open("a", encoding="utf-8") as log:
-            log.write(json.dumps({"type": type, "data": data}) + "\n")
+        self.log.emit(type, data)
 
     def artifact(self, name: str, source: Path | bytes) -> None:
         """Keep a file, where the site keeps any."""
@@ -134,8 +137,6 @@ def carry_out(call: StepCall, runner: Runner[Any], context: StepContext) -> Step
         "EVALWRIGHT_STEP": call.step.id,
         "EVALWRIGHT_ATTEMPT": str(call.attempt),
     }
-    call.log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    call.log.touch()
     begun = time.monotonic()
     lost = None
     result = RunnerResult()
@@ -150,17 +151,18 @@ def carry_out(call: StepCall, runner: Runner[Any], context: StepContext) -> Step
         command=_shown(call.table),
         timed_out=completed.timed_out,
         canceled=completed.canceled or (lost is not None and context.canceled()),
-        lost=lost or completed.spawn_error,
-        output=_output(session, files["output.json"]),
+        lost=context.log.redactor.text(lost or completed.spawn_error or "") or None,
+        output=_output(session, files["output.json"], context.log.redactor),
         usage=result.usage or context.usage(),
         completed=completed,
+        log=context.log.account(),
     )
 
 
-def _output(session: Session, path: PurePosixPath) -> bytes | None:
-    """Return what the worker wrote; one byte more than allowed tells that it was too much."""
+def _output(session: Session, path: PurePosixPath, redactor: Redactor) -> bytes | None:
+    """Return what the worker wrote, without secrets; one byte more than allowed tells that it was too much."""
     try:
-        return session.get(path, max_bytes=MAX_ENVELOPE_BYTES + 1)
+        return redactor.bytes(session.get(path, max_bytes=MAX_ENVELOPE_BYTES + 1))
     except FileNotFoundError:
         return None
     except (OSError, SandboxError):
