@@ -10,8 +10,10 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, NamedTuple
 
-__all__ = ["NO_SPANS", "Moment", "Span", "Spans", "now"]
+__all__ = ["NO_SPANS", "TRIAL", "Moment", "Span", "Spans", "now"]
 
+TRIAL = "trial"
+"""The span of a whole attempt, from before it was written down until its result was durable. All others lie in it."""
 Moment = tuple[int, int]
 _NOTHING = contextlib.nullcontext()
 

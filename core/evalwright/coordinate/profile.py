@@ -8,10 +8,8 @@ from typing import Any
 
 from evalwright.canonical import is_array
 from evalwright.ledger import Event
-from evalwright.report.figures.spans import TRIAL, RunSpans
-from evalwright.report.forms.profile import profile_picture, profile_text
 from evalwright.rundir import RunDirectory, disk_errors, write_text
-from evalwright.spans import Moment, Span
+from evalwright.spans import TRIAL, Moment, Span
 
 __all__ = ["Profile"]
 
@@ -60,6 +58,9 @@ class Profile:
 
     def publish(self) -> None:
         """Write the summary and the picture of a run that is finished."""
+        from evalwright.report.figures.spans import RunSpans
+        from evalwright.report.forms.profile import profile_picture, profile_text
+
         spans = RunSpans.read(self._path)
         write_text(self._path.with_suffix(".txt"), profile_text(spans))
         write_text(self._path.with_suffix(".svg"), profile_picture(spans))

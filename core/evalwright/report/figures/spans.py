@@ -10,12 +10,9 @@ from typing import Any
 
 from evalwright.canonical import is_object
 from evalwright.errors import RunCorrupt, RunNotFound
-from evalwright.spans import Span
+from evalwright.spans import TRIAL, Span
 
-__all__ = ["TRIAL", "Row", "RunSpans", "depth_of"]
-
-TRIAL = "trial"
-"""The span of a whole attempt, from before it was written down until its result was durable. All others lie in it."""
+__all__ = ["Row", "RunSpans", "depth_of"]
 
 
 @dataclass(slots=True)

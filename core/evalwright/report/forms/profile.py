@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from evalwright.report.figures.spans import TRIAL, Row, RunSpans, depth_of
+from evalwright.report.figures.spans import Row, RunSpans, depth_of
 from evalwright.report.forms.svg import Box, document, label, line, rectangle
 from evalwright.report.wording import printable
-from evalwright.spans import Span
+from evalwright.spans import TRIAL, Span
 
 __all__ = ["profile_picture", "profile_text"]
 
