@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
+from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
@@ -27,11 +28,8 @@ def test_names_for_type_checkers_are_those_that_are_found(package: str) -> None:
     checked = next(node for node in tree.body if isinstance(node, ast.If))
     read = {alias.name: node.module for node in checked.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     table = next(node for node in ast.walk(checked.orelse[0]) if isinstance(node, ast.Dict))
-    run = {
-        name: importlib.util.resolve_name(str(home), f"evalwright.{package}")
-        for home, names in ast.literal_eval(table).items()
-        for name in names.split()
-    }
+    homes: dict[str, str] = ast.literal_eval(table)
+    run = {name: resolve_name(home, f"evalwright.{package}") for home, names in homes.items() for name in names.split()}
     assert run == read
     assert sorted(run) == sorted(importlib.import_module(f"evalwright.{package}").__all__)
 

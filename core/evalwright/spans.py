@@ -15,6 +15,8 @@ __all__ = ["NO_SPANS", "TRIAL", "Moment", "Span", "Spans", "now"]
 TRIAL = "trial"
 """The span of a whole attempt, from before it was written down until its result was durable. All others lie in it."""
 Moment = tuple[int, int]
+TRIAL = "trial"
+"""The span of a whole attempt, from before it was written down until its result was durable. All others lie in it."""
 _NOTHING = contextlib.nullcontext()
 
 

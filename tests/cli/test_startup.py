@@ -28,8 +28,10 @@ print()
 print(json.dumps(sorted(sys.modules)))
 """
 READING = [["report", "r", "--format", "json"], ["status", "r"], ["jobs", "list"]]
-RUNNING = ("audit", "coordinate.plan", "coordinate.run", "interfaces.plugin", "judging.patient", "processes.supervisor")
-RUNNING += ("registry.catalog", "report.figures", "scoring", "stats.rates", "store", "suite.shape", "worker.trial")
+RUNNING = (
+    *("audit", "coordinate.plan", "coordinate.run", "interfaces.plugin", "judging.patient", "processes.supervisor"),
+    *("registry.catalog", "report.figures", "scoring", "stats.rates", "store", "suite.shape", "worker.trial"),
+)
 UNASKED = ("judging.patient", "report.experiment", "report.figures", "stats.rates", "suite.author", "worker.hidden")
 
 

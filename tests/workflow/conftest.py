@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 from tests.workflow.repositories import made
 from tests.workflow.toy import Toy
+from tests.zygote import Zygote
 
 from evalwright.processes import Supervisor
 from evalwright_plugins.workflow.workspace import Repository, Workspace
 
 
 @pytest.fixture
-def toy(tmp_path: Path) -> Iterator[Toy]:
+def toy(tmp_path: Path, zygote: Zygote) -> Iterator[Toy]:
     """Give a repository with one commit."""
-    toy = Toy(tmp_path / "repository")
+    toy = Toy(tmp_path / "repository", zygote)
     yield toy
     toy.supervisor.close()
 

@@ -47,6 +47,12 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, dict[str, Any]]:
     return process.returncode, json.loads(stdout)
 
 
+def called(toy: Toy, *words: str) -> tuple[int, dict[str, Any]]:
+    """Return the exit status and the envelope of ``evalwright work`` in another process."""
+    answer = Project(toy.path, toy.zygote).call("work", *words, "--json")
+    return answer.exit_code, answer.envelope
+
+
 def appears(path: Path) -> None:
     """Wait for a file of a process that was started."""
     while not path.exists():
@@ -56,7 +62,7 @@ def appears(path: Path) -> None:
 def test_approval_from_another_process_drives_the_run_on(toy: Toy) -> None:
     toy.start(worker_builder=GOOD)
 
-    code, answer = ended(work(toy, "approve", "--by", "ada"))
+    code, answer = called(toy, "approve", "--by", "ada")
 
     assert (code, answer["data"]["status"]) == (0, "SUCCEEDED")
     assert [event["actor"] for event in toy.events() if event["type"] == "DECISION_RECORDED"] == [
@@ -71,7 +77,7 @@ def test_stop_reaches_a_driver_in_the_middle_of_a_step(toy: Toy) -> None:
     )
     appears(mark)
 
-    code, _ = ended(work(toy, "stop", "W-1", "--by", "ada", "--reason", "wrong task"))
+    code, _ = called(toy, "stop", "W-1", "--by", "ada", "--reason", "wrong task")
     driven, answer = ended(driver)
 
     assert (code, driven, answer["data"]["status"]) == (20, 20, "CANCELLED")
@@ -90,7 +96,7 @@ def test_pause_before_another_try_holds_nobody_up(toy: Toy, wanted: str, code: i
     while "STEP_FINISHED" not in toy.types():
         pass
     if wanted == "stop":
-        assert ended(work(toy, "stop", "W-1"))[0] == code
+        assert called(toy, "stop", "W-1")[0] == code
     else:
         driver.send_signal(signal.SIGINT)
 
@@ -144,7 +150,7 @@ def test_pasted_command_answers_the_request_that_it_was_shown_for(toy: Toy) -> N
     seen = str(state.request.seq)
     toy.resume(answer=lambda turn, request, _: says("approve")(turn, request, "") if request.kind == "boundary" else None)
 
-    (code, later), (wrong, _) = (ended(work(toy, "approve", "--request", number)) for number in (seen, "x"))
+    (code, later), (wrong, _) = (called(toy, "approve", "--request", number) for number in (seen, "x"))
 
     assert (code, wrong) == (5, 1)
     assert f"request {seen} is no longer open" in later["errors"][0]["message"]
@@ -155,7 +161,7 @@ def test_pasted_command_answers_the_request_that_it_was_shown_for(toy: Toy) -> N
 def test_machine_grants_no_more_by_a_question_that_is_asked_again(toy: Toy) -> None:
     toy.start(on_gate="approve", budgets={"max_attempts": {"build": 1}}, **RETRIED)
     toy.git("commit", "--quiet", "--allow-empty", "--message=moved", cwd=toy.worktree)
-    assert ended(work(toy, "approve", "W-1"))[0] == 5
+    assert called(toy, "approve", "W-1")[0] == 5
 
     state = toy.resume()
 
@@ -193,10 +199,21 @@ def test_policies_of_the_run_decide_whatever_the_file_says_now(toy: Toy) -> None
     policy = {"id": "by-bob", "phase": "transition", "when": {"human.approved": {"kind": "final-decision", "by": ["bob"]}}}
     toy.start(worker_builder=GOOD, policies=[policy])
 
-    code, answer = ended(work(toy, "approve", "--by", "ada"))
+    code, answer = called(toy, "approve", "--by", "ada")
     assert (code, answer["errors"][0]["code"]) == (5, "E_RUN_CONFLICT")
     assert "by-bob" in answer["errors"][0]["message"]
-    assert ended(work(toy, "approve", "--by", "bob"))[0] == 0
+    assert called(toy, "approve", "--by", "bob")[0] == 0
+
+
+def test_run_goes_on_when_nobody_listens_any_more(toy: Toy) -> None:
+    driver = work(toy, "start", "--config", str(toy.config(workers={"builder": {"shell": True, "command": GOOD}})))
+    assert driver.stderr
+    assert driver.stdout
+    driver.stderr.close()
+
+    with driver.stdout as told:
+        assert json.loads(told.read())["data"]["status"] == "WAITING_HUMAN"
+    assert driver.wait(120) == 10
 
 
 def test_plan_that_was_changed_after_the_start_is_refused(toy: Toy) -> None:

@@ -205,6 +205,33 @@ def test_branch_that_is_another_name_is_no_candidate_and_released_alone(
     assert git(repository.checkout, "for-each-ref", "--format=%(refname) %(objectname)") == f"refs/heads/main {base}"
 
 
+def test_commit_is_told_anew_however_it_moves(repository: Repository, workspace: Workspace, root: Path, base: str) -> None:
+    """By a commit, by packing, by a branch that is another name, and by another one that is checked out."""
+    assert workspace.head() == base
+    first = commit(root, src__a="one\n")
+    assert workspace.head() == first
+    git(repository.checkout, "pack-refs", "--all")
+    assert workspace.head() == first
+    second = commit(root, src__a="two\n")
+    assert workspace.head() == second
+    branch = workspace.place.common / workspace.place.branch
+    branch.write_text("ref: refs/heads/main\n")
+    assert workspace.head() == base
+    moved = commit(repository.checkout, src__b="three\n")
+    assert workspace.head() == moved
+    git(root, "checkout", "--quiet", "--detach", second)
+    assert workspace.head() == second
+
+
+def test_branch_that_is_a_link_is_read_by_git(workspace: Workspace, root: Path, base: str) -> None:
+    commit(root, src__a="one\n")
+    branch = workspace.place.common / workspace.place.branch
+    branch.unlink()
+    branch.symlink_to("../main")
+
+    assert workspace.head() == base
+
+
 def test_index_lock_that_was_left_is_in_nobody_s_way(workspace: Workspace, root: Path, base: str) -> None:
     (workspace.place.git_dir / "index.lock").touch()
     assert workspace.candidate() == base

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from tests.zygote import Zygote
 
 from evalwright.ledger import read_events
 from evalwright.processes import Supervisor
@@ -54,24 +60,32 @@ def says(action: Any) -> Answer:
     return lambda _turn, request, _refused: Order(action=action, by="ada", request=request.seq)
 
 
+@functools.cache
+def template() -> Path:
+    """Make the repository that all others are copies of."""
+    path = Path(tempfile.mkdtemp(prefix="evalwright-toy-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    (path / "made.txt").write_text("begun\n")
+    (path / ".gitignore").write_text("*.tmp\n")
+    for words in ("init --quiet --initial-branch=main --template=", "add -A", "commit --quiet --message=begun"):
+        subprocess.run(["git", *words.split()], cwd=path, env=GIT, check=True)
+    return path
+
+
 class Toy:
     """A repository with one commit, and its runs."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, zygote: Zygote | None = None) -> None:
         self.path = path
-        path.mkdir(parents=True, exist_ok=True)
-        self.git("init", "--quiet", "--initial-branch=main")
-        (path / "made.txt").write_text("begun\n")
-        (path / ".gitignore").write_text("*.tmp\n")
-        self.git("add", "-A")
-        self.git("commit", "--quiet", "--message=begun")
+        self.zygote = zygote
+        shutil.copytree(template(), path, dirs_exist_ok=True)
         self._open()
 
     @classmethod
     def reopened(cls, path: Path) -> Toy:
         """Return the toy of a repository that exists, for another process."""
         toy = cls.__new__(cls)
-        toy.path = path
+        toy.path, toy.zygote = path, None
         toy._open()
         return toy
 

@@ -46,4 +46,5 @@ class BoundedOutput:
     def finish(self, *, complete: bool = True) -> Output:
         """Return head, tail and totals; a stream that is not ``complete`` counts as truncated."""
         truncated = self._total > len(self._head) or not complete
-        return Output(head=bytes(self._head), tail=bytes(self._tail), total_bytes=self._total, truncated=truncated)
+        head, self._head = bytes(self._head), bytearray()
+        return Output(head=head, tail=bytes(self._tail), total_bytes=self._total, truncated=truncated)

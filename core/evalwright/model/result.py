@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from evalwright.model.usage import Usage
@@ -11,12 +12,12 @@ from evalwright.model.usage import Usage
 __all__ = ["Completed", "Output", "RunnerResult"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Output:
     """One captured stream: its first bytes, its last bytes, and how many there were.
 
     ``head`` is redacted when a redactor was at work (``redacted`` says whether it found anything). ``tail`` is set only
-    for a truncated stream.
+    for a truncated stream. It has no slots, so that its text, which many ask for and which may be long, is held once.
     """
 
     head: bytes = b""
@@ -25,10 +26,15 @@ class Output:
     truncated: bool = False
     redacted: bool = False
 
-    @property
+    @cached_property
     def text(self) -> str:
         """Return the head as UTF-8, with U+FFFD for what is not."""
         return self.head.decode("utf-8", "replace")
+
+    @property
+    def encoded(self) -> bytes:
+        """Return the text in UTF-8: the head itself where that is ASCII."""
+        return self.head if self.head.isascii() else self.text.encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

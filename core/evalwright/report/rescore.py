@@ -77,7 +77,7 @@ def stored_trial(directory: Path, *, native: bool) -> ScoredTrial:
         after=after,
         changes=changes_between(before, after),
         diff=_text(directory / "workspace.diff", ""),
-        transcript="\n".join(_text(directory / name, "") for name in TRANSCRIPT),
+        transcript="\n".join(filter(None, (_text(directory / name, "") for name in TRANSCRIPT))),
         native=native,
         meta=case.get("meta", {}),
         services=read_services(directory),

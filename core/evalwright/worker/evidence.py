@@ -88,11 +88,13 @@ def write_streams(bundle: BundleWriter, result: RunnerResult, redactor: Redactor
     done = result.completed
     spawn_error = redactor.text(done.spawn_error or "")
     for name, output in (("stdout", done.stdout), ("stderr", done.stderr)):
-        text = spawn_error if name == "stderr" and spawn_error else output.text
-        bundle.write_text(f"runner.{name}.txt", text)
+        if name == "stderr" and spawn_error:
+            bundle.write_text("runner.stderr.txt", spawn_error)
+        else:
+            bundle.write_bytes(f"runner.{name}.txt", output.encoded)
         if output.truncated:
             bundle.write_bytes(f"runner.{name}.tail.txt", output.tail)
-        if output.head != output.text.encode() and not output.redacted and not output.truncated:
+        elif not output.redacted and output.head != output.encoded:
             bundle.write_bytes(f"runner.{name}.raw", output.head)
 
 
@@ -102,9 +104,9 @@ def event_lines(events: Sequence[Mapping[str, Any]]) -> str:
 
 
 def transcript_of(result: RunnerResult, events: Sequence[Mapping[str, Any]]) -> str:
-    """Return what is on record of the agent's doings: stdout, stderr and events."""
+    """Return what is on record of the agent's doings: stdout, stderr and events, as far as there are any."""
     done = result.completed
-    return f"{done.stdout.text}\n{done.stderr.text}\n{event_lines(events)}"
+    return "\n".join(filter(None, (done.stdout.text, done.stderr.text, event_lines(events))))
 
 
 def text_diff(changes: tuple[Change, ...], store: DirectoryStore, workspace: Path, redactor: Redactor) -> bytes:

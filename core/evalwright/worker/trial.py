@@ -319,7 +319,7 @@ class Trial:
         bundle.write_text("task.txt", case["task"])
         if spec.diff_digest:
             bundle.write_bytes("input.diff", self.store.verified(spec.diff_digest).read_bytes())
-        bundle.write_text("output.txt", answer.text)
+        bundle.write_bytes("output.txt", answer.encoded)
         write_streams(bundle, result, self.redactor)
         record = runner_record(result, answer, context.opened, self.notes.failure, self.redactor)
         record |= {"attempts": [*spec.former_attempts, self._row(status, result)], "warnings": list(self.notes.warnings)}

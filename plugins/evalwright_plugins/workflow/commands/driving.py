@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import sys
 from collections.abc import Callable, Mapping
@@ -71,9 +72,10 @@ def resume(options: Any, warn: Warn) -> VerbAnswer:
 
 
 def narrate(event: Event) -> None:
-    """Tell on stderr what a run that is driven has come to."""
+    """Tell on stderr what a run that is driven has come to; where nobody listens any more it goes on all the same."""
     if event["type"] in TOLD:
-        sys.stderr.write(f"{event_line(event)}\n")
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"{event_line(event)}\n")
 
 
 def prompt_of(options: Any, stop: Stop) -> Gate:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evalwright.canonical import is_array
-from evalwright.errors import EvalwrightError
+from evalwright.errors import EvalwrightError, UsageError
 from evalwright.interfaces import Plugin
 from evalwright.registry import PluginHost, Registry, configuration_problems
 from evalwright_plugins.workflow.model.config import Gate
@@ -64,7 +64,7 @@ def _base_problems(repository: Repository, plan: Plan) -> Iterator[Record]:
     """Name a base that leads nowhere."""
     try:
         repository.resolve(plan.config.base)
-    except EvalwrightError as error:
+    except UsageError as error:
         yield problem("base", error.message, error.hint)
 
 

@@ -7,9 +7,10 @@ import os
 import stat
 from collections.abc import Collection, Iterator
 
-__all__ = ["mark_of", "marks_below"]
+__all__ = ["mark_of", "marks_below", "read_small"]
 
 CHUNK_BYTES = 1 << 20
+MAX_SMALL_BYTES = 8192
 
 
 def marks_below(root: str, *, leave: Collection[str] = (), by_status: Collection[str] = ()) -> Iterator[tuple[str, str]]:
@@ -29,6 +30,16 @@ def marks_below(root: str, *, leave: Collection[str] = (), by_status: Collection
             yield path, mark
             if mark.startswith("directory"):
                 waiting.append(path)
+
+
+def read_small(path: str) -> bytes | None:
+    """Return what a regular file of git's own says, up to 8 KiB; ``None`` for anything else, and nothing is waited for."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(MAX_SMALL_BYTES) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
 
 def mark_of(path: str, *, read: bool = True) -> str:

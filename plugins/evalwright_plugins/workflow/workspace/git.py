@@ -93,7 +93,10 @@ class Git:
     def within(self, cwd: str | None = None, **env: str | None) -> Git:
         """Return the same with another directory, or with other variables; ``None`` removes one."""
         merged = {name: value for name, value in (self._env | env).items() if value is not None}
-        return Git(self._execute, cwd or self.cwd, merged)
+        made = Git(self._execute, cwd or self.cwd, merged)
+        if not env.keys() & {name for name, _ in CONFIGURATION}:
+            made._filters, made._read = self._filters, self._read
+        return made
 
     def run(self, *words: str, stdin: bytes | None = None) -> bytes:
         """Return the standard output. Raises :class:`GitError` for any status but zero."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from evalwright_plugins.workflow.workspace.files import mark_of, marks_below
+from evalwright_plugins.workflow.workspace.files import mark_of, marks_below, read_small
 from evalwright_plugins.workflow.workspace.git import Git, paths, printable
 from evalwright_plugins.workflow.workspace.places import BRANCHES, Place
 
@@ -17,6 +18,9 @@ Area = str
 
 SETTINGS = ("config", "config.worktree", "shallow", "hooks", "info", "objects/info", "logs/refs/stash", "modules")
 OWN_SETTINGS = ("commondir", "config.worktree", "gitdir", "locked")
+BRANCH = re.compile(rb"refs/heads/[A-Za-z0-9_][A-Za-z0-9_/-]*")
+"""Names that need no second look: all others, as the one that stands for refs kept in tables, are left to git."""
+
 REWRITTEN_BY_GIT = ("info/refs", "objects/info/commit-graph", "objects/info/commit-graphs", "objects/info/packs")
 OF_THE_WRITER = frozenset({"worktree", "index", "HEAD"})
 
@@ -52,12 +56,21 @@ def proof_of(git: Git, main: Git, place: Place, beside: Collection[str]) -> Proo
     moving = {f"{BRANCHES}/{run}" for run in beside if run != place.run}
     marks = {("worktree", path): mark for path, mark in marks_below(str(place.root))}
     marks |= {("index", name): mark for name, mark in _index(git)}
-    marks["HEAD", "HEAD"] = git.find("symbolic-ref", "--quiet", "HEAD") or git.text("rev-parse", "HEAD")
+    marks["HEAD", "HEAD"] = _branch(git, place) or git.text("rev-parse", "HEAD")
     marks |= {("main checkout", path): mark for path, mark in _checkout(main, place)}
     marks |= {("index of the main checkout", name): mark for name, mark in _index(main)}
     marks |= {("ref", name): mark for name, mark in _refs(main, place) if name not in moving}
     marks |= {("repository", name): mark for name, mark in (*_settings(place), *_links(place))}
     return Proof(marks, place.branch)
+
+
+def _branch(git: Git, place: Place) -> str:
+    """Return the name that HEAD holds, empty for none. Git is asked where HEAD's file does not name one."""
+    said = read_small(str(place.git_dir / "HEAD")) or b""
+    name = said.removeprefix(b"ref: ").removesuffix(b"\n")
+    if said == b"ref: " + name + b"\n" and BRANCH.fullmatch(name):
+        return name.decode()
+    return git.find("symbolic-ref", "--quiet", "HEAD")
 
 
 def _index(git: Git) -> Iterator[tuple[str, str]]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 
 from evalwright.errors import EvalwrightError, UsageError
-from evalwright_plugins.workflow.workspace.files import mark_of, marks_below
+from evalwright_plugins.workflow.workspace.files import mark_of, marks_below, read_small
 from evalwright_plugins.workflow.workspace.git import Git, paths, printable
 from evalwright_plugins.workflow.workspace.places import Place
 from evalwright_plugins.workflow.workspace.proof import Proof, proof_of
-from evalwright_plugins.workflow.workspace.status import unlike_head
+from evalwright_plugins.workflow.workspace.status import submodules, unlike_head
 
 __all__ = ["CandidateUnfit", "Workspace"]
 
 SHOWN_PATHS = 5
+COMMIT = re.compile(rb"[0-9a-f]{40,64}\n")
 UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG")
 
 
@@ -44,10 +46,18 @@ class Workspace:
             GIT_WORK_TREE=str(place.root),
         )
         self._main = git.within(str(place.checkout), GIT_DIR=str(place.common), GIT_WORK_TREE=str(place.checkout))
+        self._head: tuple[tuple[bytes, bytes], str] | None = None
+        self._submodules: tuple[str, list[str]] | None = None
 
     def head(self) -> str:
-        """Return the commit that is checked out."""
-        return self.git.text("rev-parse", "--verify", "--end-of-options", "HEAD^{commit}")
+        """Return the commit that is checked out; git is asked once for as long as the files say the same."""
+        said = self._said()
+        if said is None or self._head is None or self._head[0] != said:
+            found = self.git.text("rev-parse", "--verify", "--end-of-options", "HEAD^{commit}")
+            if said is None:
+                return found
+            self._head = said, found
+        return self._head[1]
 
     def tree(self, commit: str) -> str:
         """Return the id of a commit's tree."""
@@ -55,7 +65,10 @@ class Workspace:
 
     def dirty(self) -> list[str]:
         """Return the paths that are not as HEAD has them: edited, staged, deleted, or untracked and not ignored."""
-        found = unlike_head(self.git, self.place.root)
+        head = self.head()
+        if self._submodules is None or self._submodules[0] != head:
+            self._submodules = head, submodules(self.git)
+        found = unlike_head(self.git, self.place.root, self._submodules[1])
         if not self._linked():
             found.add(".git")
         return sorted(found)
@@ -123,6 +136,16 @@ class Workspace:
         ``beside`` names runs that are driven at the same time, whose branches may move.
         """
         return proof_of(self.git, self._main, self.place, beside)
+
+    def _said(self) -> tuple[bytes, bytes] | None:
+        """Return HEAD and the branch as their files have them, ``None`` where they are kept in another way.
+
+        A branch's own file counts before the packed one; see gitrepository-layout(5).
+        """
+        head, branch = read_small(str(self.place.git_dir / "HEAD")), read_small(str(self.place.common / self.branch))
+        if head is None or branch is None or not COMMIT.fullmatch(branch):
+            return None
+        return (head, branch) if head == f"ref: {self.branch}\n".encode() else None
 
     def _committed(self, base: str) -> list[str]:
         return paths(self.git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, "HEAD"))
