@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from evalwright.interfaces import Runner, RunnerContext
-from evalwright.model import Completed, RunnerResult, TrialView
+from evalwright.interfaces import Job, Runner, RunnerContext
+from evalwright.model import Completed, RunnerResult, TrialSpec, TrialView
 from evalwright.testing import SmallProject, installed
+from evalwright.testing._project import SCRIPTS
+from evalwright.worker.agent import AgentContext
 
 FEW, MANY = 150, 450
 MAX_BYTES = 4096
@@ -53,3 +55,16 @@ def peak(place: Path, trials: int) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def test_nothing_of_a_trial_waits_for_the_garbage_collector(tmp_path: Path) -> None:
+    project = SmallProject(tmp_path)
+    gc.collect()
+    gc.disable()
+    try:
+        assert len(project.run().report.cases) == len(SCRIPTS)
+        left = [type(item).__name__ for item in gc.get_objects() if isinstance(item, (TrialSpec, Job, AgentContext))]
+    finally:
+        gc.enable()
+
+    assert left == []

@@ -116,6 +116,7 @@ class AgentContext:
         self._keep = keep
         self._meter = meter or Meter()
         self._services = services
+        self._stopped = _stopped(beat, self._meter)
         self._spans = spans
         self._sessions: list[WatchedSession] = []
         self._lock = threading.Lock()
@@ -165,7 +166,7 @@ class AgentContext:
 
     def canceled(self) -> bool:
         """Tell whether the run was stopped, or the agent has exceeded a limit."""
-        return self._beat() == "cancel" or self._meter.exceeded()
+        return self._stopped()
 
     def emit(self, type: str, data: Mapping[str, Any]) -> None:
         """Record an event, redacted; after ten thousand the rest is left out."""
@@ -216,7 +217,12 @@ class AgentContext:
         sinks = self._redactor.sinks(spec.tables["agent"]["max_output_bytes"])
         with self._spans.span("open"):
             inner = self._sandbox.open(request)
-        return WatchedSession(inner, sinks, self.canceled, journal_of(spec, self._place), self._meter, self._spans)
+        return WatchedSession(inner, sinks, self._stopped, journal_of(spec, self._place), self._meter, self._spans)
+
+
+def _stopped(beat: Beat, meter: Meter) -> Callable[[], bool]:
+    """Return what tells whether an agent shall stop. Its session holds this, and not the context, which holds the session."""
+    return lambda: beat() == "cancel" or meter.exceeded()
 
 
 def bounded(session: Session, action: Callable[[Deadline], object]) -> None:
