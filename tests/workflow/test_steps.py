@@ -155,13 +155,14 @@ def test_pre_policy_waits_until_a_human_accepts_the_document(toy: Toy) -> None:
 
 
 def test_attempts_are_capped_and_asked_for(toy: Toy) -> None:
-    state = toy.start(worker_fixer=f"date +%N >> made.txt; {COMMIT}", worker_verifier="date +%N; cat made.txt; exit 1")
+    lines = {"worker_fixer": f"date +%N >> made.txt; {COMMIT}", "worker_verifier": "date +%N; cat made.txt; exit 1"}
+    state = toy.start(budgets={"max_attempts": {"verify": 2}}, **lines)
 
     assert kind(state) == "budget"
-    assert (state.attempts["verify"], state.step) == (4, "fix")
+    assert (state.attempts["verify"], state.step) == (2, "fix")
     assert "verify has failed its last attempt" in reasons(state)
     state = toy.resume(answer=once())
-    assert (kind(state), state.attempts["verify"], state.granted) == ("budget", 5, {"verify": 1})
+    assert (kind(state), state.attempts["verify"], state.granted) == ("budget", 3, {"verify": 1})
 
 
 def once() -> Any:
@@ -468,11 +469,11 @@ def test_triage_of_a_spent_review_asks_once(toy: Toy) -> None:
 
 
 def test_thousands_of_findings_are_put_on_record_at_once(toy: Toy) -> None:
-    many = "import json; print(json.dumps({'findings': [{'severity': 'P3', 'summary': f'thing {n}'} for n in range(5000)]}))"
+    many = "import json; print(json.dumps({'findings': [{'severity': 'P3', 'summary': f'thing {n}'} for n in range(2000)]}))"
     state = toy.start(**GOOD, worker_reviewer=f'python3 -c "{many}" > $EVALWRIGHT_OUTPUT_FILE')
 
-    assert (kind(state), len(state.findings)) == ("final-decision", 5000)
+    assert (kind(state), len(state.findings)) == ("final-decision", 2000)
     book = Book(toy.runs.repository.state / "works" / "W" / "findings.jsonl", "W")
-    assert len(book.findings) == 5000
+    assert len(book.findings) == 2000
     book.raise_findings(book.findings, run="W-1", candidate=state.candidate)
     assert Book(toy.runs.repository.state / "works" / "W" / "findings.jsonl", "W").findings == book.findings
