@@ -14,6 +14,8 @@ from tests.workflow.toy import COMMIT, FIX, REVIEW, Toy, says, shell, waits
 from evalwright_plugins.workflow.approvals.orders import Order
 from evalwright_plugins.workflow.findings.book import Book
 from evalwright_plugins.workflow.record import State, Status
+from evalwright_plugins.workflow.sites.repository import executor
+from evalwright_plugins.workflow.workspace import GitError, Repository
 
 APPROVE, REJECT = says("approve"), says("reject")
 GOOD: Mapping[str, Any] = {"worker_builder": f"printf 'fixed\\ndocumented\\n' >> made.txt && {COMMIT}"}
@@ -466,6 +468,20 @@ def test_triage_of_a_spent_review_asks_once(toy: Toy) -> None:
     state = toy.resume(answer=once())
 
     assert (kind(state), state.granted_reviews, state.attempts["review"]) == ("final-decision", 1, 2)
+
+
+def test_pipe_among_the_refs_holds_nobody_up(toy: Toy) -> None:
+    pipe = toy.path / ".git" / "refs" / "heads" / "run" / "W-1"
+    saved = toy.path.parent / "saved"
+    with pytest.raises(GitError, match="run/W-1 is neither a file nor a directory"):
+        toy.start(worker_builder=f"{GOOD['worker_builder']}; test -e {saved} || {{ mv {pipe} {saved}; mkfifo {pipe}; }}")
+    with pytest.raises(GitError, match="run/W-1 is neither"):
+        Repository.find(toy.path, executor(toy.supervisor))
+
+    pipe.unlink()
+    pipe.write_bytes(saved.read_bytes())
+
+    assert kind(toy.resume()) == "final-decision"
 
 
 def test_thousands_of_findings_are_put_on_record_at_once(toy: Toy) -> None:
