@@ -157,7 +157,10 @@ def test_pre_policy_waits_until_a_human_accepts_the_document(toy: Toy) -> None:
 
 
 def test_attempts_are_capped_and_asked_for(toy: Toy) -> None:
-    lines = {"worker_fixer": f"date +%N >> made.txt; {COMMIT}", "worker_verifier": "date +%N; cat made.txt; exit 1"}
+    lines: dict[str, Any] = {
+        "worker_fixer": f"date +%N >> made.txt; {COMMIT}",
+        "worker_verifier": "date +%N; cat made.txt; exit 1",
+    }
     state = toy.start(budgets={"max_attempts": {"verify": 2}}, **lines)
 
     assert kind(state) == "budget"
