@@ -13,7 +13,7 @@ import pytest
 
 from evalwright.canonical import canonical_json, digest_text
 from evalwright.errors import LedgerDamaged, RunBusy
-from evalwright.ledger import GENESIS, Ledger, first_damage, read_events
+from evalwright.ledger import GENESIS, Ledger, first_damage, last_event, read_events
 
 DATA = Path(__file__).parent / "data" / "ledgers"
 EVENTS = 12
@@ -302,3 +302,28 @@ def test_number_nested_too_deeply_for_the_parser_is_damage_and_no_crash(path: Pa
 
     assert found is not None
     assert (found.code, found.line) == ("not_json", EVENTS + 1)
+
+
+def test_last_event_is_told_where_the_head_vouches_for_it(path: Path) -> None:
+    assert last_event(path) == read_events(path)[-1]
+
+
+@pytest.mark.parametrize("case", ["changed", "torn", "behind", "without head", "longer than the tail", "empty"])
+def test_last_event_that_nothing_vouches_for_is_none(path: Path, case: str) -> None:
+    if case == "changed":
+        path.write_bytes(path.read_bytes().replace(b'"value":2.75', b'"value":2.5'))
+    elif case == "torn":
+        path.write_bytes(path.read_bytes() + b'{"v":1')
+    elif case == "behind":
+        with Ledger(path, run="r") as ledger:
+            ledger.append("RUN_FINISHED", {})
+    elif case == "without head":
+        path.with_name("ledger.head.json").unlink()
+    elif case == "longer than the tail":
+        with Ledger(path, run="r") as ledger:
+            ledger.append("RUN_FINISHED", {"text": "x" * (1 << 16)})
+            ledger.commit()
+    else:
+        path.write_bytes(b"")
+
+    assert last_event(path) is None

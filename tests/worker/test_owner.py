@@ -130,6 +130,16 @@ def test_given_tree_changes_hands_without_following_links(tmp_path: Path) -> Non
     assert (tmp_path / "outside").stat().st_uid == 0
 
 
+def test_single_file_is_given_like_a_tree_and_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("nowhere")
+
+    for name in ("file", "link"):
+        give_tree(tmp_path / name, os.geteuid())
+
+    assert (tmp_path / "file").stat().st_uid == os.geteuid()
+
+
 def test_directories_of_a_place_belong_to_its_owner_and_the_way_there_does_not(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path)
 

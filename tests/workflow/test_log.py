@@ -112,5 +112,5 @@ def test_secrets_of_the_environment_are_on_disk_nowhere(toy: Toy) -> None:
     kept = [files.ledger, *(files.path / "logs").iterdir(), *(files.path / "outputs").iterdir()]
     kept += (toy.runs.repository.state / "works").rglob("*.jsonl")
     assert [path for path in kept if SECRET.encode() in path.read_bytes()] == []
-    assert files.log("build", 1).read_text() == f"{MARK}{MARK}\n"
+    assert files.log("build", 1).read_text().split(MARK) in (["", "", "\n"], ["", "\n", ""])
     assert [one["summary"] for one in state.findings] == [f"found {MARK}"]

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.conftest import Project
+from tests.conftest import Project, shortened
 from tests.workflow.toy import BUILD, COMMIT, Toy, says
 
 from evalwright.errors import RunBusy, RunConflict, RunCorrupt
@@ -86,8 +86,9 @@ def test_stop_reaches_a_driver_in_the_middle_of_a_step(toy: Toy) -> None:
     assert toy.git("worktree", "list").count("\n") == 0
 
 
-@pytest.mark.parametrize(("wanted", "code"), [("stop", 20), ("interrupt", 130)])
-def test_pause_before_another_try_holds_nobody_up(toy: Toy, wanted: str, code: int) -> None:
+@pytest.mark.parametrize("wanted", shortened(["stop", "interrupt"], ["stop"]))
+def test_pause_before_another_try_holds_nobody_up(toy: Toy, wanted: str) -> None:
+    code = {"stop": 20, "interrupt": 130}[wanted]
     mark = toy.path.parent / "begun"
     workers = {"builder": {"shell": True, "command": f"touch {mark}; exit 75"}}
     retry = {"infrastructure": 1, "backoff_seconds": 1000}
@@ -225,6 +226,14 @@ def test_plan_that_was_changed_after_the_start_is_refused(toy: Toy) -> None:
         toy.resume(answer=says("approve"))
 
 
+def test_exclusive_run_does_not_begin_while_another_is_driven(toy: Toy) -> None:
+    with hold(toy.runs.repository.state / "repository.lock"), pytest.raises(RunBusy, match=str(os.getpid())):
+        toy.start(worker_builder=GOOD)
+
+    assert list(toy.runs) == []
+
+
+@pytest.mark.acceptance
 def test_exclusive_runs_of_different_works_wait_for_each_other(toy: Toy) -> None:
     mark = toy.path.parent / "begun"
     slow = {"workers": {"builder": {"shell": True, "command": f"touch {mark}; sleep 1000"}}}

@@ -14,6 +14,8 @@ from tests.workflow.toy import COMMIT, FIX, REVIEW, Toy, says, shell, waits
 from evalwright_plugins.workflow.approvals.orders import Order
 from evalwright_plugins.workflow.findings.book import Book
 from evalwright_plugins.workflow.record import State, Status
+from evalwright_plugins.workflow.sites.repository import executor
+from evalwright_plugins.workflow.workspace import GitError, Repository
 
 APPROVE, REJECT = says("approve"), says("reject")
 GOOD: Mapping[str, Any] = {"worker_builder": f"printf 'fixed\\ndocumented\\n' >> made.txt && {COMMIT}"}
@@ -155,13 +157,17 @@ def test_pre_policy_waits_until_a_human_accepts_the_document(toy: Toy) -> None:
 
 
 def test_attempts_are_capped_and_asked_for(toy: Toy) -> None:
-    state = toy.start(worker_fixer=f"date +%N >> made.txt; {COMMIT}", worker_verifier="date +%N; cat made.txt; exit 1")
+    lines: dict[str, Any] = {
+        "worker_fixer": f"date +%N >> made.txt; {COMMIT}",
+        "worker_verifier": "date +%N; cat made.txt; exit 1",
+    }
+    state = toy.start(budgets={"max_attempts": {"verify": 2}}, **lines)
 
     assert kind(state) == "budget"
-    assert (state.attempts["verify"], state.step) == (4, "fix")
+    assert (state.attempts["verify"], state.step) == (2, "fix")
     assert "verify has failed its last attempt" in reasons(state)
     state = toy.resume(answer=once())
-    assert (kind(state), state.attempts["verify"], state.granted) == ("budget", 5, {"verify": 1})
+    assert (kind(state), state.attempts["verify"], state.granted) == ("budget", 3, {"verify": 1})
 
 
 def once() -> Any:
@@ -467,12 +473,26 @@ def test_triage_of_a_spent_review_asks_once(toy: Toy) -> None:
     assert (kind(state), state.granted_reviews, state.attempts["review"]) == ("final-decision", 1, 2)
 
 
+def test_pipe_among_the_refs_holds_nobody_up(toy: Toy) -> None:
+    pipe = toy.path / ".git" / "refs" / "heads" / "run" / "W-1"
+    saved = toy.path.parent / "saved"
+    with pytest.raises(GitError, match="run/W-1 is neither a file nor a directory"):
+        toy.start(worker_builder=f"{GOOD['worker_builder']}; test -e {saved} || {{ mv {pipe} {saved}; mkfifo {pipe}; }}")
+    with pytest.raises(GitError, match="run/W-1 is neither"):
+        Repository.find(toy.path, executor(toy.supervisor))
+
+    pipe.unlink()
+    pipe.write_bytes(saved.read_bytes())
+
+    assert kind(toy.resume()) == "final-decision"
+
+
 def test_thousands_of_findings_are_put_on_record_at_once(toy: Toy) -> None:
-    many = "import json; print(json.dumps({'findings': [{'severity': 'P3', 'summary': f'thing {n}'} for n in range(5000)]}))"
+    many = "import json; print(json.dumps({'findings': [{'severity': 'P3', 'summary': f'thing {n}'} for n in range(2000)]}))"
     state = toy.start(**GOOD, worker_reviewer=f'python3 -c "{many}" > $EVALWRIGHT_OUTPUT_FILE')
 
-    assert (kind(state), len(state.findings)) == ("final-decision", 5000)
+    assert (kind(state), len(state.findings)) == ("final-decision", 2000)
     book = Book(toy.runs.repository.state / "works" / "W" / "findings.jsonl", "W")
-    assert len(book.findings) == 5000
+    assert len(book.findings) == 2000
     book.raise_findings(book.findings, run="W-1", candidate=state.candidate)
     assert Book(toy.runs.repository.state / "works" / "W" / "findings.jsonl", "W").findings == book.findings

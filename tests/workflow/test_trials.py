@@ -208,6 +208,13 @@ def test_gates_are_answered_by_a_program_in_the_sandbox(project: Project, requir
     assert (details["metrics"]["requests"], details["metrics"]["decisions"]) == (2, 2)
 
 
+def test_gate_that_cannot_be_started_is_the_harness_s_fault(project: Project) -> None:
+    run(project, f"echo b > a.txt; {COMMIT}", on_gate={"script": ["no-such-gate"]})
+
+    trial = project.record("r", "c", "score.json")
+    assert (trial["status"], trial["fault"]) == ("error", "harness")
+
+
 @pytest.mark.parametrize("action", ["reject", "fail"])
 def test_gates_say_no_to_everything_where_the_suite_says_so(project: Project, action: str) -> None:
     run(project, f"echo b > a.txt; {COMMIT}", on_gate=action)

@@ -64,6 +64,7 @@ def says(action: Any) -> Answer:
 def template() -> Path:
     """Make the repository that all others are copies of."""
     path = Path(tempfile.mkdtemp(prefix="evalwright-toy-"))
+    path.chmod(0o755)
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     (path / "made.txt").write_text("begun\n")
     (path / ".gitignore").write_text("*.tmp\n")

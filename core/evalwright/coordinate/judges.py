@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalwright.errors import JudgeError
-from evalwright.interfaces import Judge
-from evalwright.registry import PluginHost
+
+if TYPE_CHECKING:
+    from evalwright.interfaces import Judge
+    from evalwright.registry import PluginHost
 
 __all__ = ["check_judges"]
 

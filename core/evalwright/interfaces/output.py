@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Protocol
 
 from evalwright.model import Output
@@ -28,16 +29,16 @@ class BoundedOutput:
 
     def __init__(self, max_bytes: int = 5 * 1024 * 1024) -> None:
         self._max_bytes = max_bytes
-        self._head = bytearray()
+        self._head = BytesIO()
         self._tail = bytearray()
         self._total = 0
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes."""
         self._total += len(data)
-        room = self._max_bytes - len(self._head)
+        room = self._max_bytes - self._head.tell()
         if room > 0:
-            self._head += data[:room]
+            self._head.write(data[:room])
             data = data[room:]
         if data:
             self._tail += data[-TAIL_BYTES:]
@@ -45,6 +46,6 @@ class BoundedOutput:
 
     def finish(self, *, complete: bool = True) -> Output:
         """Return head, tail and totals; a stream that is not ``complete`` counts as truncated."""
-        truncated = self._total > len(self._head) or not complete
-        head, self._head = bytes(self._head), bytearray()
+        head = self._head.getvalue()
+        truncated = self._total > len(head) or not complete
         return Output(head=head, tail=bytes(self._tail), total_bytes=self._total, truncated=truncated)

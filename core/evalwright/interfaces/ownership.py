@@ -22,11 +22,11 @@ def give(path: str | bytes | Path | int, owner: int | None) -> None:
 
 
 def give_tree(root: Path, owner: int | None) -> None:
-    """Make a directory and everything below it belong to a user, as :func:`give` does; links are not followed."""
+    """Make a file, or a directory and everything below it, belong to a user, as :func:`give` does; links are not followed."""
     if owner is None:
         return
-    waiting = [os.fsencode(root)]
-    give(waiting[0], owner)
+    give(os.fsencode(root), owner)
+    waiting = [os.fsencode(root)] if root.is_dir() and not root.is_symlink() else []
     while waiting:
         with os.scandir(waiting.pop()) as found:
             for item in found:

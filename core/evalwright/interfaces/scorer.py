@@ -8,13 +8,14 @@ from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
-from evalwright.interfaces.judge import JudgeReply, JudgeRequest
 from evalwright.interfaces.plugin import Deadline, Plugin
 from evalwright.interfaces.sandbox import Session
 from evalwright.model import Score, ScoredTrial
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+    from evalwright.interfaces.judge import JudgeReply, JudgeRequest
 
 __all__ = ["ScoreContext", "Scorer"]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalwright.canonical import is_array, is_object
-from evalwright.interfaces import Judge
 from evalwright.model import PluginTable
 from evalwright.suite.shape import JudgeShape
+
+if TYPE_CHECKING:
+    from evalwright.interfaces import Judge
 
 __all__ = ["judge_tables", "self_judging", "split_table"]
 

@@ -7,14 +7,11 @@ import json
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from evalwright.errors import JudgeError
 from evalwright.interfaces import (
     Deadline,
-    Judge,
-    JudgeReply,
-    JudgeRequest,
     Mount,
     Sandbox,
     SandboxRequest,
@@ -31,6 +28,9 @@ from evalwright.worker.bounded import unless
 from evalwright.worker.environment import base_environment, case_variables, expand_prefixes
 from evalwright.worker.runtime import Plugins, Runtime
 from evalwright.workspace import Clone, TrialPlace
+
+if TYPE_CHECKING:
+    from evalwright.interfaces import Judge, JudgeReply, JudgeRequest
 
 __all__ = ["Grader", "GraderContext"]
 

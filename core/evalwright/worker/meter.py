@@ -8,13 +8,15 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from evalwright.errors import EvalwrightError
-from evalwright.interfaces import Session, TranscriptParser, TranscriptReader
 from evalwright.model import RunnerResult, Usage
 from evalwright.prices import PriceTable
 from evalwright.worker.usage_file import MAX_BYTES, USAGE_FILE, peek, usage_from
+
+if TYPE_CHECKING:
+    from evalwright.interfaces import Session, TranscriptParser, TranscriptReader
 
 __all__ = ["TRANSCRIPT_FILE", "Excess", "Meter"]
 

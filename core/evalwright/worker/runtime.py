@@ -9,10 +9,10 @@ import queue
 import threading
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from evalwright.errors import PluginFailed, StoreError
-from evalwright.interfaces import Deadline, Judge, Plugin, Runner, Sandbox, Scorer, Service, Store, TranscriptParser
+from evalwright.interfaces import Deadline
 from evalwright.judging import Judging, Limits, judge_secrets
 from evalwright.model import Manifest, PluginTable, ScorerEntry, TrialSpec
 from evalwright.prices import PriceTable
@@ -25,6 +25,9 @@ from evalwright.worker.lock import lock_of
 from evalwright.worker.manifests import ManifestTexts
 from evalwright.worker.meter import Meter
 from evalwright.workspace import Clone, Cloner, Fixture, Scratch, TrialPlace
+
+if TYPE_CHECKING:
+    from evalwright.interfaces import Judge, Plugin, Runner, Sandbox, Scorer, Service, Store, TranscriptParser
 
 __all__ = ["Plugins", "Runtime"]
 

@@ -6,15 +6,18 @@ import json
 import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from evalwright.errors import EvalwrightError, ServiceError, TrialError
-from evalwright.interfaces import Deadline, RunningService, Service
+from evalwright.interfaces import Deadline
 from evalwright.model import ServiceRecord
 from evalwright.redaction import Redactor
 from evalwright.store import DirectoryStore
 from evalwright.worker.bounded import within
 from evalwright.worker.environment import expand_prefixes
+
+if TYPE_CHECKING:
+    from evalwright.interfaces import RunningService, Service
 
 __all__ = ["TrialServices"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -142,7 +142,7 @@ class Cloner:
 
 def _made_base(fixture: Fixture, place: TrialPlace) -> Base:
     """Write a fixture where no other user finds it and none can change it; every overlay of this process shares it."""
-    root = place.root.parent / secrets.token_hex(8)
+    root = place.root.parent / os.urandom(8).hex()
     (root / "b").mkdir(mode=0o700, parents=True)
     root.chmod(0o700)
     stamps: Stamped = {}
@@ -170,7 +170,7 @@ def _can_overlay(_: Fixture, home: Path) -> bool:
 
 def _can_share(fixture: Fixture, home: Path) -> bool:
     digest = next((entry.sha256 for entry in fixture.manifest.entries if entry.size), None)
-    aside = home / secrets.token_hex(8)
+    aside = home / os.urandom(8).hex()
     try:
         copy_file(fixture.blob(digest or ""), aside, share=True)
     except OSError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -56,6 +55,8 @@ def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
     if len(old) * len(new) > MAX_LINE_PRODUCT:
         yield from _replacement(old, new)
         return
+    import difflib
+
     lines = difflib.unified_diff(old, new)
     for number, line in enumerate(lines):
         if number >= 2:

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Collection, Iterator
 
-__all__ = ["mark_of", "marks_below", "read_small"]
+__all__ = ["mark_of", "marks_below", "read_small", "special_below"]
 
 CHUNK_BYTES = 1 << 20
 MAX_SMALL_BYTES = 8192
@@ -60,6 +60,18 @@ def mark_of(path: str, *, read: bool = True) -> str:
         return f"file {mode} {content or f'{status.st_size} {status.st_ino} {status.st_ctime_ns}'}"
     except (FileNotFoundError, NotADirectoryError):
         return "missing"
+
+
+def special_below(root: str) -> str | None:
+    """Return the path of something below a directory that is neither a file nor a directory nor a link: reading it may wait
+    for ever.
+    """
+    for directory, names, files in os.walk(root):
+        for name in (*names, *files):
+            path = os.path.join(directory, name)
+            if mark_of(path, read=False).startswith("special"):
+                return path
+    return None
 
 
 def _names(directory: str) -> list[str]:

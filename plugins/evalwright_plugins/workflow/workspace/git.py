@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from evalwright.errors import PluginFailed
 from evalwright.interfaces import BoundedOutput, Command
 from evalwright.model import Completed
+from evalwright_plugins.workflow.workspace.files import special_below
 
-__all__ = ["Execute", "Git", "GitError", "paths", "printable"]
+__all__ = ["Execute", "Git", "GitError", "check_refs", "paths", "printable"]
 
 Execute = Callable[[Command], Completed]
 
@@ -183,6 +185,13 @@ def printable(path: str) -> str:
     """Return a path as people and JSON can have it: control characters and bytes that are not UTF-8 as escapes."""
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text)
+
+
+def check_refs(common: Path) -> None:
+    """Raise :class:`GitError` where something lies among the refs that git would wait for, such as a pipe."""
+    special = special_below(str(common / "refs"))
+    if special:
+        raise GitError(f"{printable(special)} is neither a file nor a directory", hint="look who made it, and remove it")
 
 
 def _failed(words: tuple[str, ...], done: Completed) -> GitError:

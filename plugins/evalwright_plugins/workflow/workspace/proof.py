@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from evalwright_plugins.workflow.workspace.files import mark_of, marks_below, read_small
-from evalwright_plugins.workflow.workspace.git import Git, paths, printable
+from evalwright_plugins.workflow.workspace.git import Git, check_refs, paths, printable
 from evalwright_plugins.workflow.workspace.places import BRANCHES, Place
 
 __all__ = ["Area", "Proof", "proof_of"]
@@ -52,7 +52,11 @@ class Proof:
 
 
 def proof_of(git: Git, main: Git, place: Place, beside: Collection[str]) -> Proof:
-    """Take the proof of a worktree. ``beside`` names runs that are driven at the same time: their branches may move."""
+    """Take the proof of a worktree. ``beside`` names runs that are driven at the same time: their branches may move.
+
+    Raises :class:`GitError` where git could not even be asked.
+    """
+    check_refs(place.common)
     moving = {f"{BRANCHES}/{run}" for run in beside if run != place.run}
     marks = {("worktree", path): mark for path, mark in marks_below(str(place.root))}
     marks |= {("index", name): mark for name, mark in _index(git)}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evalwright.errors import RunConflict, SourceMissing, UsageError
 from evalwright_plugins.workflow.workspace.binding import bound_place, finish, unbind
-from evalwright_plugins.workflow.workspace.git import Execute, Git, GitError, paths
+from evalwright_plugins.workflow.workspace.git import Execute, Git, GitError, check_refs, paths
 from evalwright_plugins.workflow.workspace.locks import hold
 from evalwright_plugins.workflow.workspace.places import BRANCHES, Place, checked_id
 from evalwright_plugins.workflow.workspace.worktree import Workspace
@@ -46,6 +46,7 @@ class Repository:
             if "not a git repository" not in error.message:
                 raise
             raise UsageError(f"{path} lies in no git repository", hint="make one: git init, then commit") from error
+        check_refs(common)
         first = paths(git.run("worktree", "list", "--porcelain", "-z"))
         if "bare" in first[:3] or not first:
             raise UsageError(f"{common} is a bare repository: it has no files to work on", hint="name a clone of it")
