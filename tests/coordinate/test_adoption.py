@@ -320,11 +320,11 @@ def test_result_that_comes_after_its_attempt_was_made_again_is_logged_once_with_
 def test_two_hundred_lost_trials_parse_all_cases_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(tmp_path, [f"c{number:03}" for number in range(200)], meta={"place": str(tmp_path)})
     bench.width = 16
-    parsed: list[int] = []
+    parsed: list[str] = []
 
-    def counted(data: bytes) -> Any:
-        parsed.append(len(data))
-        return case_places(data)
+    def counted(source: BinaryIO) -> Any:
+        parsed.append(source.name)
+        return case_places(source)
 
     class LosingAll(Inline):
         def outcome(self, job: Job) -> Outcome:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evalwright.canonical import digest_bytes, is_array, is_object
 from evalwright.coordinate.lease import lease_state, read_reservation
 from evalwright.errors import LedgerDamaged, RunCorrupt
-from evalwright.rundir import OUR_FORMAT, RunDirectory, read_object
+from evalwright.rundir import IDENTITY_CASES, OUR_FORMAT, RunDirectory, read_around, read_object
 from evalwright.workspace import digest_file, stamp_of
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _statuses(events: list[Event]) -> dict[str, str]:
 def place_of(run: RunDirectory) -> Record | None:
     """Return ``{id, arm, repeat}``: the experiment that the run was made for, if its record can be read and names one."""
     try:
-        place = read_object(run.run_json).get("experiment")
+        place = read_around(run.run_json, *IDENTITY_CASES)[0].get("experiment")
     except RunCorrupt:
         return None
     return {key: place.get(key) for key in ("id", "arm", "repeat")} if is_object(place) else None

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from evalwright.canonical import digest_json, is_object
 from evalwright.errors import PluginError
@@ -75,15 +75,16 @@ class CaseChecker:
         self.owners = self._owners()
         self._objections: dict[tuple[str, str], str | None] = {}
 
-    def check(self, name: Any, read: Callable[[Path], bytes] = Path.read_bytes) -> tuple[Case, ...]:
-        """Return the cases that could be read; every problem of each is noted."""
+    def check(self, name: Any, opened: Callable[[Path], BinaryIO]) -> tuple[Case, ...]:
+        """Return the cases that could be read from what ``opened`` gives; every problem of each is noted."""
         if not isinstance(name, str):
             return ()
         self.file = self.directory / name
         if why := path_objection(self.directory, name, "file"):
             self.problems.add(self.directory / "suite.json", f"cases: {why}", code="E_SUITE_NOT_FOUND", key="cases")
             return ()
-        cases = [case for number, text in case_lines(read(self.file)) if (case := self._case(number, text)) is not None]
+        with opened(self.file) as source:
+            cases = [case for number, text in case_lines(source) if (case := self._case(number, text)) is not None]
         self._unique(cases)
         self._separate(cases, name)
         return tuple(cases)

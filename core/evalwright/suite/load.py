@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from evalwright.canonical import is_object
 from evalwright.errors import PluginError, PluginNotFound, SuiteNotFound
@@ -155,7 +156,11 @@ class _Loader:
             complete=len(scorers) == len(document.get("scorers") or BUILTIN_SCORERS),
         )
         name = document.get("cases", "cases.jsonl")
-        return name, checker.check(name, self.read)
+        return name, checker.check(name, self._opened)
+
+    def _opened(self, path: Path) -> BinaryIO:
+        """Open a file that may be long; it is in memory only if it is not on disk."""
+        return io.BytesIO(self.read(path)) if self.read is not Path.read_bytes else path.open("rb")
 
     def scorers_only(self) -> tuple[tuple[tuple[ScorerEntry, Scorer[Any]], ...], bool]:
         document = self._document()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from evalwright.canonical import is_array, is_object
 
@@ -43,25 +44,28 @@ def parse_json(text: str) -> Any:
     return value
 
 
-def case_lines(data: bytes) -> Iterator[tuple[int, str | None]]:
-    """Yield ``(line number, text)`` of each line that is not blank; ``None`` stands for a line that is not UTF-8."""
-    for number, start, end in case_places(data):
+def case_lines(source: bytes | BinaryIO) -> Iterator[tuple[int, str | None]]:
+    """Yield ``(line number, text)`` of each line that is not blank; ``None`` stands for a line that is not UTF-8.
+
+    Of a file no more than a line is held at a time.
+    """
+    for number, _, line in case_places(source):
         try:
-            yield number, data[start:end].decode("utf-8")
+            yield number, line.decode("utf-8")
         except UnicodeDecodeError:
             yield number, None
 
 
-def case_places(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yield ``(line number, start, end)`` of each line that is not blank, in bytes; a byte order mark is no part of any."""
-    start, number = len(BOM) if data.startswith(BOM) else 0, 0
-    while start < len(data):
-        number += 1
-        end = data.find(b"\n", start)
-        end = len(data) if end < 0 else end
-        if data[start:end].strip():
-            yield number, start, end
-        start = end + 1
+def case_places(source: bytes | BinaryIO) -> Iterator[tuple[int, int, bytes]]:
+    """Yield ``(line number, start in bytes, line)`` of each line that is not blank; a byte order mark is no part of any."""
+    start = 0
+    for number, line in enumerate(io.BytesIO(source) if isinstance(source, bytes) else source, 1):
+        place = start
+        start += len(line)
+        if number == 1 and line.startswith(BOM):
+            place, line = place + len(BOM), line[len(BOM) :]
+        if line.strip():
+            yield number, place, line.removesuffix(b"\n")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -25,22 +25,22 @@ class GoldCases:
         self._store = store
         self._digest = next(entry.sha256 for entry in tree.entries if entry.path == name) or ""
         self._starts = array("Q", [0])
-        for number, start, _ in case_places(store.verified(self._digest).read_bytes()):
-            self._starts.extend([start] * (number + 1 - len(self._starts)))
+        with store.verified(self._digest).open("rb") as file:
+            for number, start, _ in case_places(file):
+                self._starts.extend([start] * (number + 1 - len(self._starts)))
 
     def case(self, case_id: str, line: int) -> dict[str, Any]:
         """Return a case, with its id; ``line`` is where it should stand. Raises ``StoreError`` where there is no such case."""
-        path = self._store.verified(self._digest)
-        if 0 < line < len(self._starts):
-            with path.open("rb") as file:
+        with self._store.verified(self._digest).open("rb") as file:
+            if 0 < line < len(self._starts):
                 file.seek(self._starts[line])
                 record = _record(file.readline())
-            if record["id"] == case_id:
-                return record
-        data = path.read_bytes()
-        for record in (_record(data[start:end]) for _, start, end in case_places(data)):
-            if record["id"] == case_id:
-                return record
+                if record["id"] == case_id:
+                    return record
+                file.seek(0)
+            for record in (_record(text) for _, _, text in case_places(file)):
+                if record["id"] == case_id:
+                    return record
         raise StoreError(f"the cases in the content store lack {case_id}", hint="start the run again")
 
 

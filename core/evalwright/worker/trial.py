@@ -154,7 +154,7 @@ class Trial:
         spec, place = self.spec, self.place
         self.clone = self.runtime.clone(spec, self.store, place)
         exchange = place.exchange
-        for name, text in (("case.json", json.dumps(spec.case, indent=2, sort_keys=True)), ("task.txt", spec.case["task"])):
+        for name, text in (("case.json", json.dumps(spec.case, sort_keys=True)), ("task.txt", spec.case["task"])):
             with open(f"{exchange}/{name}", "wb") as file:
                 file.write(text.encode())
         if spec.diff_digest:

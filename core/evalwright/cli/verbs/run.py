@@ -89,7 +89,7 @@ def outcome_reply(session: Session, outcome: RunOutcome, **extra: object) -> Rep
     again = f"evalwright report {report.run_id}"
     text = text_report(report, failures_only=len(report.cases) > 20, next_command=again)
     profile = outcome.run.profile.with_suffix(".txt")
-    if getattr(session.options, "profile", False) and profile.is_file():
+    if profile.is_file() and not outcome.existing:
         text += f"\n{profile.read_text(encoding='utf-8')}"
     if outcome.existing:
         text = f"This run was finished before; nothing was executed.\n{text}"
