@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 __all__ = ["NO_SPANS", "TRIAL", "Moment", "Span", "Spans", "now"]
 
-TRIAL = "trial"
-"""The span of a whole attempt, from before it was written down until its result was durable. All others lie in it."""
 Moment = tuple[int, int]
 TRIAL = "trial"
 """The span of a whole attempt, from before it was written down until its result was durable. All others lie in it."""

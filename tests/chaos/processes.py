@@ -29,7 +29,7 @@ class Seen:
     @property
     def is_server(self) -> bool:
         """Tell whether it runs the fork server's program: a server, one of its supervisors, or a command not yet executed."""
-        return any(word.endswith("/_server.py") for word in self.argv[:5])
+        return any(word.endswith("/_server.py") for word in self.argv[:6])
 
     @property
     def is_worker(self) -> bool:

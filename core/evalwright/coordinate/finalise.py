@@ -74,7 +74,8 @@ def seal(run: RunDirectory, ledger: Ledger, case_ids: Iterable[str]) -> Event:
 def publish(run: RunDirectory, layout: Layout) -> Projection:
     """Write the report and the index line of a run that has its manifest; return its verdicts."""
     report = project(run)
-    manifest = {"manifest_digest": digest_file(run.manifest), "manifest_stamp": lasting_stamp(run.manifest)}
+    # The stamp first: whatever is written later has another one.
+    manifest = {"manifest_stamp": lasting_stamp(run.manifest), "manifest_digest": digest_file(run.manifest)}
     summary = {"run_id": run.path.name, "experiment": place_of(run), "report_hash": report.report_hash, **manifest}
     append_summary(layout.index, summary | {"run": report.summary | {"suite": report.suite}})
     write_pieces(run.report, (f"{line}\n" for line in markdown_lines(report)))
