@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import shutil
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalwright.canonical import canonical_json
+from evalwright import canonical
 from evalwright.coordinate import RunOutcome, RunRequest, Stop, resume_run, run_suite
 from evalwright.errors import DiskFull, RunBusy
 from evalwright.hooks import Observers
@@ -160,24 +161,32 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 
 
 class Effort:
-    """Counts what the ledger module computes and reads."""
+    """Counts what the ledger module computes and reads: digests, and bytes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.computed = 0
         self.read = 0
-        read_bytes = Path.read_bytes
+        for name in ("digest_bytes", "digest_text"):
+            monkeypatch.setattr(f"evalwright.ledger.{name}", self._counting(getattr(canonical, name)))
+        effort, plain = self, Path.open
 
-        def counting_json(value: Any) -> str:
+        class Counted(io.FileIO):
+            def readinto(self, buffer: Any) -> int:
+                count: int = super().readinto(buffer)
+                effort.read += count
+                return count
+
+        def counting_open(path: Path, mode: str = "r", *args: Any, **options: Any) -> Any:
+            return io.BufferedReader(Counted(path)) if mode == "rb" else plain(path, mode, *args, **options)
+
+        monkeypatch.setattr(Path, "open", counting_open)
+
+    def _counting(self, digest: Callable[[Any], str]) -> Callable[[Any], str]:
+        def counting(value: Any) -> str:
             self.computed += 1
-            return canonical_json(value)
+            return digest(value)
 
-        def counting_read(path: Path) -> bytes:
-            content = read_bytes(path)
-            self.read += len(content)
-            return content
-
-        monkeypatch.setattr("evalwright.ledger.canonical_json", counting_json)
-        monkeypatch.setattr(Path, "read_bytes", counting_read)
+        return counting
 
     def of(self, action: Callable[[], object]) -> tuple[int, int]:
         self.computed = self.read = 0
@@ -200,6 +209,7 @@ def test_effort_of_opening_grows_with_the_number_of_events_and_no_faster(
 
     assert computed >= FEW
     assert more_computed <= 12 * computed
+    assert read > FEW * 100
     assert more_read <= 12 * read
 
 
