@@ -201,8 +201,10 @@ def _clear(engine: Engine, pending: Sequence[Case], flying: Collection[str]) -> 
     """Remove what was begun of the trials that will run again."""
     run = engine.run
     keep = {run.attempt(case_id, engine.attempts.last(case_id)) for case_id in flying}
+    begun = {path.name for path in run.cases.iterdir()} if run.cases.is_dir() else set[str]()
     for case in pending:
-        remove_tree(run.case(case.id), inside=run.cases)
+        if case.id in begun:
+            remove_tree(run.case(case.id), inside=run.cases)
     for path in run.attempts.iterdir() if run.attempts.is_dir() else ():
         if path not in keep:
             remove_tree(path, inside=run.path)

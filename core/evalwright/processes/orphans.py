@@ -7,7 +7,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from evalwright.processes.identity import ProcessIdentity, parent_of, session_of
@@ -56,10 +56,11 @@ def _strays(identities: Sequence[ProcessIdentity], places: Sequence[Path]) -> Ca
     leaders = {identity.pid for identity in identities if identity.alive}
     sessions = leaders | {identity.pid for identity in identities if identity.ended}
     marks = [os.fsencode(place) for place in places]
+    homes = {os.path.dirname(mark) for mark in marks}
     spared = _lineage()
 
     def stray(pid: int, _parent: int) -> bool:
-        return pid not in spared and (pid in leaders or session_of(pid) in sessions or _works_in(pid, marks))
+        return pid not in spared and (pid in leaders or session_of(pid) in sessions or _works_in(pid, homes, marks))
 
     return stray
 
@@ -91,13 +92,18 @@ def _matching(wanted: Callable[[int, int], bool]) -> list[int]:
     return [*found, *(pid for pid in parents if pid not in found and _below(pid, parents, found))]
 
 
-def _works_in(pid: int, marks: Sequence[bytes]) -> bool:
-    """Tell whether a process's working directory lies in one of these directories, or a variable of it names a path in one."""
+def _works_in(pid: int, homes: Collection[bytes], marks: Sequence[bytes]) -> bool:
+    """Tell whether a process's working directory lies in one of these directories, or a variable of it names a path in one.
+
+    ``homes`` are the few directories that hold them all: most processes have nothing to do with those.
+    """
     cwd = environment = b""
     with contextlib.suppress(OSError):
         cwd = os.fsencode(os.readlink(f"/proc/{pid}/cwd")) + b"/"
     with contextlib.suppress(OSError):
         environment = Path(f"/proc/{pid}/environ").read_bytes()
+    if not any(home in cwd or home in environment for home in homes):
+        return False
     return any(cwd.startswith(mark + b"/") or b"=" + mark + b"/" in environment for mark in marks)
 
 
