@@ -23,6 +23,7 @@ __all__ = [
     "render",
     "render_compact",
     "render_rows",
+    "unreadable",
     "write_document",
     "write_pieces",
     "write_text",
@@ -63,11 +64,15 @@ def read_document(path: Path) -> Any:
         with open(path, "rb", buffering=0) as file:
             return json.loads(file.read())
     except OSError as error:
-        raise RunCorrupt(
-            f"{path}: {error.strerror or error}", hint="restore the file, or run the suite again", file=str(path)
-        ) from error
+        raise unreadable(path, error) from error
     except (ValueError, RecursionError) as error:
         raise not_json(path, error) from error
+
+
+def unreadable(path: Path, error: OSError) -> RunCorrupt:
+    """Return the error for a file that cannot be read."""
+    hint = "restore the file, or run the suite again"
+    return RunCorrupt(f"{path}: {error.strerror or error}", hint=hint, file=str(path))
 
 
 def not_json(path: Path, why: object) -> RunCorrupt:

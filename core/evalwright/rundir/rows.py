@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from evalwright.errors import RunCorrupt
-from evalwright.rundir.documents import not_json
+from evalwright.rundir.documents import not_json, unreadable
 
 __all__ = ["Rows", "read_around", "read_rows"]
 
@@ -33,9 +33,7 @@ def read_rows(path: Path, *keys: str) -> Rows:
             text.expect("")
             return document
     except OSError as error:
-        raise RunCorrupt(
-            f"{path}: {error.strerror or error}", hint="restore the file, or run the suite again", file=str(path)
-        ) from error
+        raise unreadable(path, error) from error
     except (ValueError, RecursionError) as error:
         raise not_json(path, error) from error
 
