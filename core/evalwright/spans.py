@@ -54,6 +54,10 @@ class Spans:
         """Measure what happens in the block."""
         return _Open(self, name)
 
+    def stage(self, name: str, durations: dict[str, float]) -> AbstractContextManager[None]:
+        """Measure it, and put how long it took into ``durations``, in milliseconds."""
+        return _Stage(name, durations, self.span(name))
+
     def until(self, name: str, then: Callable[[Sequence[int]], None] | None) -> Callable[[Sequence[int]], None] | None:
         """Return a callback that ends a span which begins now, and calls ``then``."""
         path, begun = self.path(name), now()
@@ -101,11 +105,34 @@ class _Open:
         self._spans.enter(self._path.rpartition("/")[0])
 
 
+class _Stage:
+    """A stage that has begun, and the span around it, if there is one."""
+
+    __slots__ = ("_begun", "_durations", "_name", "_span")
+
+    def __init__(self, name: str, durations: dict[str, float], span: AbstractContextManager[None] | None) -> None:
+        self._name, self._durations, self._span = name, durations, span
+
+    def __enter__(self) -> None:
+        if self._span:
+            self._span.__enter__()
+        self._begun = time.monotonic()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is None:
+            self._durations[self._name] = round((time.monotonic() - self._begun) * 1000, 3)
+        if self._span:
+            self._span.__exit__(kind, error, at)
+
+
 class _NoSpans(Spans):
     """Measures nothing, at hardly any cost."""
 
     def span(self, name: str) -> AbstractContextManager[None]:
         return _NOTHING
+
+    def stage(self, name: str, durations: dict[str, float]) -> AbstractContextManager[None]:
+        return _Stage(name, durations, None)
 
     def until(self, name: str, then: Callable[[Sequence[int]], None] | None) -> Callable[[Sequence[int]], None] | None:
         return then

@@ -17,13 +17,19 @@ C = TypeVar("C")
 
 
 class ThreadedQueue(Queue[C]):
-    """Implements ``submit`` and ``poll``. A subclass gives ``carry_out`` and ``cancel``; its ``close`` cancels, then joins."""
+    """Implements ``submit`` and ``poll``. A subclass gives ``carry_out`` and ``cancel``; its ``close`` cancels, then joins.
+
+    A thread whose job has ended takes another: starting one costs as much as a tenth of a trial that does nothing.
+    """
 
     def __init__(self, config: C, host: Host) -> None:
         super().__init__(config, host)
         self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._known: set[str] = set()
-        self._threads: dict[str, threading.Thread] = {}
+        self._running: set[str] = set()
+        self._threads: list[threading.Thread] = []
+        self._free = 0
         self._lock = threading.Lock()
 
     @abstractmethod
@@ -35,16 +41,18 @@ class ThreadedQueue(Queue[C]):
         return
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Start a thread for each new job."""
+        """Give each new job to a thread."""
         for job in jobs:
             with self._lock:
                 if job.key in self._known:
                     continue
                 self._known.add(job.key)
                 self.accept(job)
-            thread = threading.Thread(target=self._run, args=(job,), name=f"trial-{job.key}", daemon=True)
-            self._threads[job.key] = thread
-            thread.start()
+                if not self._free:
+                    self._start_thread()
+                self._free -= 1
+                self._running.add(job.key)
+                self._jobs.put(job)
 
     def poll(self, timeout: float) -> Sequence[Outcome]:
         """Return what has ended, waiting for the first."""
@@ -58,17 +66,35 @@ class ThreadedQueue(Queue[C]):
 
     def join(self, deadline: Deadline) -> None:
         """Cancel everything that still runs and wait for its end."""
-        left = dict(self._threads)
-        self.cancel(left)
-        for thread in left.values():
+        self.cancel(list(self._running))
+        with self._lock:
+            threads, self._threads, self._free = self._threads, [], 0
+            jobs, self._jobs = self._jobs, queue.SimpleQueue()
+        for _ in threads:
+            jobs.put(None)
+        for thread in threads:
             thread.join(deadline.remaining)
         with self._lock:
             self._known.clear()
 
-    def _run(self, job: Job) -> None:
+    def _start_thread(self) -> None:
+        thread = threading.Thread(target=self._work, args=(self._jobs,), daemon=True)
+        thread.start()
+        self._threads.append(thread)
+        self._free += 1
+
+    def _work(self, jobs: queue.SimpleQueue[Job | None]) -> None:
+        """Carry out what comes until there is nothing more to come."""
+        while (job := jobs.get()) is not None:
+            threading.current_thread().name = f"trial-{job.key}"
+            outcome = self._carried_out(job)
+            with self._lock:
+                self._running.discard(job.key)
+                self._free += jobs is self._jobs
+            self._outcomes.put(outcome)
+
+    def _carried_out(self, job: Job) -> Outcome:
         try:
-            outcome = self.carry_out(job)
+            return self.carry_out(job)
         except Exception as error:
-            outcome = Outcome(key=job.key, ended="lost", worker=threading.current_thread().name, reason=str(error))
-        self._outcomes.put(outcome)
-        self._threads.pop(job.key, None)
+            return Outcome(key=job.key, ended="lost", worker=threading.current_thread().name, reason=str(error))

@@ -192,10 +192,17 @@ def own_cgroup() -> str:
 
 def receive(channel: socket.socket) -> list[int]:
     """Take the descriptors of one request; none when the harness is gone. No command will inherit them."""
-    _, descriptors, _, _ = socket.recv_fds(channel, 16, DESCRIPTORS)
-    for descriptor in descriptors:
-        os.set_inheritable(descriptor, False)
-    return descriptors
+    _, ancillary, _, _ = channel.recvmsg(16, socket.CMSG_SPACE(DESCRIPTORS * 4), socket.MSG_CMSG_CLOEXEC)
+    return [descriptor for _, _, data in ancillary for descriptor in memoryview(data).cast("i")]
+
+
+def read_request(descriptor: int) -> dict[str, Any]:
+    """Return the request in a memory file, and close that."""
+    try:
+        request: dict[str, Any] = json.loads(os.pread(descriptor, os.fstat(descriptor).st_size, 0))
+        return request
+    finally:
+        os.close(descriptor)
 
 
 def start_supervisor(channel: socket.socket, request: dict[str, Any], descriptors: list[int]) -> int:
@@ -218,20 +225,20 @@ class Commands:
     """The commands in cgroups: children of the server, which says how they end; the harness does the rest."""
 
     def __init__(self) -> None:
-        self.controls: dict[int, socket.socket] = {}
+        self.controls: dict[int, int] = {}
         self.root = ""
         self.home = own_cgroup()
 
     def start(self, request: dict[str, Any], descriptors: list[int]) -> None:
         """Start one and say its pid, or why it could not start."""
-        control = socket.socket(fileno=descriptors[3])
+        control = descriptors[3]
         self.root = os.path.dirname(request["cgroup"])
         prepared = request["limits"] or request["groups"]
         pid, problem = (spawn if prepared else self.spawn_at_once)(request, descriptors[:3])
         with contextlib.suppress(OSError):
-            control.send(json.dumps(problem or {"command": pid}).encode())
+            os.write(control, json.dumps(problem or {"command": pid}).encode())
         if problem:
-            control.close()
+            os.close(control)
         else:
             self.controls[pid] = control
 
@@ -261,12 +268,16 @@ class Commands:
 
     def ended(self, statuses: dict[int, int]) -> None:
         """Say how those ended that did, and end what has left its cgroup."""
-        for pid in self.controls.keys() & statuses.keys():
-            with self.controls.pop(pid) as control, contextlib.suppress(OSError):
-                control.send(json.dumps({"status": statuses[pid]}).encode())
-            tree.send_all(
-                tree.descendants([child for child in tree.children_of(os.getpid()) if self.escaped(child)]), signal.SIGKILL
-            )
+        ended = self.controls.keys() & statuses.keys()
+        for pid in ended:
+            control = self.controls.pop(pid)
+            with contextlib.suppress(OSError):
+                os.write(control, json.dumps({"status": statuses[pid]}).encode())
+            os.close(control)
+        if ended:
+            own = os.getpid()
+            escaped = [child for child in tree.children_of_thread(own, own) if self.escaped(child)]
+            tree.send_all(tree.descendants(escaped), signal.SIGKILL)
 
     def escaped(self, pid: int) -> bool:
         """Tell whether an orphan that came to the server is in none of its cgroups any more."""
@@ -312,8 +323,7 @@ def serve(channel: socket.socket) -> None:
                 tidy(family, commands)
                 socket.socket(fileno=descriptors[0]).send(b"tidy")
             elif descriptors:
-                with open(descriptors[0], "rb", buffering=0) as file:
-                    request = json.loads(file.read())
+                request = read_request(descriptors[0])
                 if request["cgroup"]:
                     commands.start(request, descriptors[1:])
                 else:

@@ -32,12 +32,20 @@ def ignore(_number: int, _frame: object) -> None:
 
 def children_of(pid: int) -> list[int]:
     """List the direct children of a process, over all of its threads."""
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children", "rb", buffering=0) as file:
-                found += [int(word) for word in file.read().split()]
-    return found
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    return [child for thread in threads for child in children_of_thread(pid, thread)]
+
+
+def children_of_thread(pid: int, thread: int | str) -> list[int]:
+    """List the direct children that one thread of a process started, or that came to it."""
+    try:
+        with open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return []
 
 
 def descendants(roots: list[int]) -> list[int]:

@@ -66,9 +66,9 @@ class Cgroups:
 
     def directory(self) -> Path:
         """Make a directory for one command."""
-        place = self.root / str(next(self._numbers))
+        place = f"{self.root}/{next(self._numbers)}"
         os.mkdir(place)
-        return place
+        return Path(place)
 
     def close(self) -> None:
         """Kill what is left and remove the directory."""
@@ -84,7 +84,7 @@ class CgroupProcess(Process):
         self._started = time.monotonic()
         self._report: dict[str, Any] = {"timed_out": False, "canceled": False, "leaked": 0, "survivors": 0, "status": None}
         self._pid: int | None = None
-        self._ended = self._lost = False
+        self._ended = self._lost = self._swept = False
         self._asked = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.place = cgroups.directory()
         self._limits = door.limits.make(command.limits, self.place, wrapped=door.wrapped)
@@ -201,7 +201,10 @@ class CgroupProcess(Process):
         return not _populated(self.place)
 
     def _sweep(self) -> None:
-        """Kill what is left in the cgroup, count it, and remove the directory."""
+        """Kill what is left in the cgroup, count it, and remove the directory, once."""
+        if self._swept:
+            return
+        self._swept = True
         self._limits.look()
         if _populated(self.place):
             left = set(_members(self.place)) - {self._pid}

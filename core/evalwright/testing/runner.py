@@ -61,9 +61,9 @@ class RunnerContract(Contract[Runner[Any]]):
         self, place: Path, task: str, *, timeout: float = SECONDS, beat: Beat = lambda: "continue"
     ) -> Generator[AgentContext]:
         """Give the context that the core gives, over an honest sandbox; its session is ended after the block."""
+        place.mkdir(parents=True, exist_ok=True)
         trial = TrialPlace(place / secrets.token_hex(4))
-        for directory in (trial.workspace, trial.exchange, trial.home, trial.temporary):
-            directory.mkdir(parents=True)
+        trial.make()
         (trial.exchange / "task.txt").write_text(task, encoding="utf-8", newline="")
         (trial.exchange / "case.json").write_text(json.dumps({"id": "case", "task": task}), encoding="utf-8")
         sandbox = FakeSandbox()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -237,11 +238,15 @@ def journal_of(spec: TrialSpec, place: TrialPlace) -> Callable[[Sequence[int]], 
     """Return what notes the processes of a trial's commands, so that they are found if this process dies."""
     if spec.journal is None:
         return None
-    path = Path(spec.journal)
-    journal = ProcessJournal(path)
+    journal = _journal(spec.journal)
 
     def note(pids: Sequence[int]) -> None:
-        with disk_errors(path):
+        with disk_errors(journal.path):
             journal.note(place.root, pids)
 
     return note
+
+
+@functools.lru_cache(maxsize=8)
+def _journal(path: str) -> ProcessJournal:
+    return ProcessJournal(Path(path))

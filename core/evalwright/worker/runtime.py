@@ -34,6 +34,9 @@ __all__ = ["Plugins", "Runtime"]
 K = TypeVar("K")
 V = TypeVar("V")
 
+_ENVIRONMENT: Mapping[bytes, bytes] = getattr(os.environb, "_data", os.environb)
+"""What lies behind ``os.environ``, which looks at each variable again whenever it is copied."""
+
 START_SECONDS = 600.0
 CLOSE_SECONDS = 30.0
 
@@ -78,7 +81,7 @@ class Plugins:
     @property
     def redactor(self) -> Redactor:
         """Return what hides the secrets of this process's environment as it is now; made anew only when that has changed."""
-        environment = dict(os.environb)
+        environment = dict(_ENVIRONMENT)
         if self._hidden is None or self._hidden[0] != environment:
             self._hidden = environment, _redactor(self._agent, self._judge_tables)
         return self._hidden[1]
@@ -125,12 +128,13 @@ class Once(Generic[K, V]):
 
     def get(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of a key, made now if it is not yet."""
-        with contextlib.suppress(KeyError):
+        try:
             return self._made[key]
-        with self._lock:
-            if key not in self._made:
-                self._made[key] = make()
-            return self._made[key]
+        except KeyError:
+            with self._lock:
+                if key not in self._made:
+                    self._made[key] = make()
+                return self._made[key]
 
     def clear(self) -> list[V]:
         """Forget all values and return them."""

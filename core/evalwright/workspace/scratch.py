@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evalwright.interfaces.ownership import give
 from evalwright.processes import ProcessIdentity, boot_id, current_process
 from evalwright.workspace.mounts import MountTable, mounts_below, unmount_below
 
@@ -30,7 +29,6 @@ MEMORY_DISK = Path("/dev/shm")
 LONG_PATH = 1000
 ROOM_FACTOR = 16
 ROOM_BYTES = 64 << 20
-DIRECTORIES = {"workspace": "w", "exchange": "x", "home": "h", "temporary": "t"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +42,30 @@ class TrialPlace:
     owner: int | None = None
     workspace: Path = field(init=False)
     exchange: Path = field(init=False)
-    home: Path = field(init=False)
-    temporary: Path = field(init=False)
 
     def __post_init__(self) -> None:
-        """Name the directories."""
-        for name, directory in DIRECTORIES.items():
-            object.__setattr__(self, name, self.root / directory)
+        """Name the directories that are asked for again and again."""
+        object.__setattr__(self, "workspace", self.root / "w")
+        object.__setattr__(self, "exchange", self.root / "x")
+
+    @property
+    def home(self) -> Path:
+        """Return the home directory of the trial's commands."""
+        return self.root / "h"
+
+    @property
+    def temporary(self) -> Path:
+        """Return where the trial's commands put temporary files."""
+        return self.root / "t"
+
+    def make(self) -> None:
+        """Make the directories, which belong to ``owner`` where one is named."""
+        root = str(self.root)
+        os.mkdir(root, 0o711)
+        for name in "wxht":
+            os.mkdir(f"{root}/{name}", 0o700)
+            if self.owner is not None:
+                os.chown(f"{root}/{name}", self.owner, self.owner)
 
 
 class Scratch:
@@ -70,10 +85,7 @@ class Scratch:
         """Make the directories of one trial whose fixture has that size; they belong to ``owner`` where one is named."""
         home = self._home(self._base or _roomy(size_bytes))
         place = TrialPlace(home / secrets.token_hex(8), owner)
-        place.root.mkdir(mode=0o711)
-        for directory in (place.workspace, place.exchange, place.home, place.temporary):
-            directory.mkdir(mode=0o700)
-            give(directory, owner)
+        place.make()
         return place
 
     def discard(self, place: TrialPlace) -> None:
@@ -141,26 +153,28 @@ def force_remove(root: Path) -> None:
 
 def _emptied(directory: str) -> list[str]:
     """Remove what is no directory from one, and what is an empty one; return the other directories in it."""
-    _open_up(directory)
     below: list[str] = []
-    with contextlib.suppress(FileNotFoundError), os.scandir(directory) as found:
+    try:
+        mode = os.lstat(directory).st_mode
+        if mode & 0o700 != 0o700:
+            os.chmod(directory, stat.S_IMODE(mode) | 0o700)
+        found = os.scandir(directory)
+    except FileNotFoundError:
+        return below
+    with found:
         for item in found:
-            if not item.is_dir(follow_symlinks=False):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(item.path)
-                continue
             try:
-                os.rmdir(item.path)
+                if item.is_dir(follow_symlinks=False):
+                    os.rmdir(item.path)
+                else:
+                    os.unlink(item.path)
+            except FileNotFoundError:
+                continue
             except OSError:
+                if not item.is_dir(follow_symlinks=False):
+                    raise
                 below.append(item.path)
     return below
-
-
-def _open_up(directory: str) -> None:
-    with contextlib.suppress(OSError):
-        mode = stat.S_IMODE(os.lstat(directory).st_mode)
-        if mode & 0o700 != 0o700:
-            os.chmod(directory, mode | 0o700)
 
 
 def _roomy(size_bytes: int) -> Path:

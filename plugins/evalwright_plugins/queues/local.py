@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Literal
 
 from evalwright.interfaces import Deadline, Host, Job, Outcome, QueueRun, ThreadedQueue
@@ -36,7 +35,8 @@ class LocalQueue(ThreadedQueue[None]):
     def carry_out(self, job: Job) -> Outcome:
         """Carry a trial out in this thread."""
         worker = threading.current_thread().name
-        return attempt(replace(job, lock=""), worker=worker, beat=lambda: self._beat(job.key))
+        own = Job(key=job.key, spec=job.spec, bundle=job.bundle)
+        return attempt(own, worker=worker, beat=lambda: self._beat(job.key))
 
     def cancel(self, keys: Collection[str]) -> None:
         """Tell the trials to stop; their commands are killed within a fraction of a second."""
