@@ -142,6 +142,23 @@ def test_timed_out_trial_never_passes_for_what_it_did_not_do(project: Project, e
     assert project.call("report", "r").data["run"]["status_counts"]["error"] == 1
 
 
+def test_what_an_agent_left_at_its_time_limit_is_judged_where_the_suite_says_so(project: Project) -> None:
+    runner = {"shell": True, "command": 'cp "$EVALWRIGHT_TASK_FILE" done; exec sleep 60', "timeout_seconds": 1}
+    cases = [case("good", expect={"files_exist": ["done"]}), case("bad", expect={"files_forbidden": ["done"]})]
+    project.suite(cases=cases, runner=runner | {"score_on_timeout": True})
+    answer = project.call("run", "demo", "--run-id", "r")
+    assert answer.data["run"]["status_counts"] == {"pass": 1, "fail": 1, "error": 0}
+    assert [warning["code"] for warning in answer.envelope["warnings"]].count("W_RUNNER_TIMEOUT") == 2
+    for name, status in (("good", "pass"), ("bad", "fail")):
+        record = project.record("r", name, "runner.json")
+        assert (record["timed_out"], record["error_code"], record["exit_code"]) == (True, None, None)
+        assert (project.record("r", name, "score.json")["status"], record["attempts"][0]["status"]) == (status, status)
+
+    project.call("rescore", "r", "--run-id", "again")
+    assert project.call("report", "again").data["run"]["status_counts"] == {"pass": 1, "fail": 1, "error": 0}
+    assert project.call("verify", "r").exit_code == 0
+
+
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("command", ["exit 1", "exec /no/such/program", "kill -9 $$"])
 def test_crashed_runner_never_satisfies_negative_checks_in_native_form(project: Project, command: str, native: bool) -> None:
@@ -156,6 +173,20 @@ def test_program_that_cannot_be_started_is_an_error_of_the_trial(project: Projec
     answer = project.call("run", "demo", "--run-id", "r")
     assert answer.data["run"]["status_counts"] == {"pass": 0, "fail": 0, "error": 1}
     assert project.record("r", "ok", "runner.json")["spawn_failed"] is True
+
+
+@pytest.mark.parametrize(("idle", "busy", "told"), [(3, 2, True), (2, 1, False), (3, 12, False)])
+def test_agents_that_did_nothing_are_counted_apart_and_told_of(project: Project, idle: int, busy: int, told: bool) -> None:
+    tasks = [*(f"idle{number}" for number in range(idle)), *(f"busy{number}" for number in range(busy))]
+    command = 'case "$(cat "$EVALWRIGHT_TASK_FILE")" in busy*) echo wrong > answer.txt ;; esac'
+    project.suite(
+        cases=[case(task, expect={"files_exist": ["right.txt"]}) for task in tasks], runner={"shell": True, "command": command}
+    )
+    for answer in (project.call("run", "demo", "--run-id", "r"), project.call("report", "r")):
+        messages = [warning["message"] for warning in answer.envelope["warnings"] if warning["code"] == "W_AGENT_IDLE"]
+        text = f"in {idle} of {idle + busy} trials the agent changed no file, gave no answer, and failed: idle0, idle1, idle2"
+        assert messages == ([text] if told else [])
+    assert answer.data["run"]["status_counts"] == {"pass": 0, "fail": idle + busy, "error": 0}
 
 
 def test_report_of_a_run_sums_what_its_cases_say(project: Project) -> None:

@@ -64,6 +64,8 @@ CODES: dict[str, dict[str, Any]] = {
     "W_ARTIFACT_TAMPERED": _code("warning", None, "report status verify", None),
     "W_REPLAY_CASE_ABSENT": _code("warning", None, "replay", None),
     "W_NOTHING_TO_REPLAY": _code("warning", None, "replay", None),
+    "W_AGENT_IDLE": _code("warning", None, "run report", None),
+    "W_RUNNER_TIMEOUT": _code("warning", None, "run", None),
     "W_OUTPUT_TRUNCATED": _code("warning", None, "run", None),
     "W_USAGE_UNKNOWN": _code("warning", None, "run", None),
     "W_PATH_UNREADABLE": _code("warning", None, "run", None),

@@ -95,11 +95,13 @@ class ScorerEntry:
 class AgentTable:
     """The keys of ``runner`` that every runner shares; times in seconds, sizes in bytes.
 
+    ``score_on_timeout`` lets the scorers judge what an agent left that was ended at its time limit.
     ``transcript`` is ``{parser: {use, ...}, path}``; ``limits`` holds those of ``tokens``, ``cost_usd`` and
     ``turns`` that are set.
     """
 
     timeout: float = 300.0
+    score_on_timeout: bool = False
     max_output_bytes: int = 5 * 1024 * 1024
     env_allowlist: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evalwright.canonical import digest_json, digest_pieces, is_array, is_object, stable_pieces
+from evalwright.canonical import digest_bytes, digest_json, digest_pieces, digest_text, is_array, is_object, stable_pieces
 from evalwright.errors import EvalwrightError, LedgerDamaged, RunCorrupt, RunNotFound
 from evalwright.ledger import Event, stream_events
 from evalwright.model import Total, Usage
@@ -23,6 +23,7 @@ from evalwright.rundir import (
     read_around,
     read_object,
     read_rows,
+    render_compact,
 )
 from evalwright.workspace import digest_file
 
@@ -34,6 +35,9 @@ __all__ = ["Projection", "ReportedCase", "failure_reason", "is_ours", "project"]
 ATTEMPTS = frozenset({"TRIAL_FINISHED", "TRIAL_RETRIED", "TRIAL_LATE"})
 CONTENTS = ("input.json", "input.diff", "output.txt", "workspace-after.json")
 MAX_SHARED = 1000
+NOTHING = {"output.txt": digest_bytes(b""), "workspace-diff.json": digest_text(render_compact({"changed_paths": []}))}
+"""The digests of what an agent leaves that neither answers nor changes a file."""
+IDLE_COUNT, IDLE_SHARE = 3, 0.2
 Record = dict[str, str]
 
 
@@ -175,6 +179,7 @@ class _Projector:
         self.ours = _is_ours(run, record)
         self.warnings = _warnings_in(record)
         self.usages: list[Usage | None] = []
+        self._idle: list[str] = []
         self._shared = _Shared()
 
     def project(self) -> Projection:
@@ -185,6 +190,7 @@ class _Projector:
             cases: list[ReportedCase] = []
             contents = {"suite": suite["hash"], "cases": self._contents(entries, cases, sealed=sealed)}
             content_hash = digest_pieces(stable_pieces(contents))
+            self._warn_of_idle(len(cases))
         except (KeyError, TypeError, AttributeError) as error:
             raise RunCorrupt(
                 f"{self.run.path} does not hold what a run holds: {type(error).__name__} {error}",
@@ -280,6 +286,8 @@ class _Projector:
             self._warn("W_ARTIFACT_TAMPERED", f"cases/{case_id}: {', '.join(changed)} changed since the run")
         if sealed and digests and not changed:
             score = read_object(directory / "score.json")
+            if score["status"] == "fail" and all(digests.get(name) == digest for name, digest in NOTHING.items()):
+                self._idle.append(case_id)
             return self._reported(case_id, score["status"], score["scores"], score.get("fault"), directory), digests
         status, scores, fault = self._judged(case_id, directory)
         if self.ours:
@@ -305,6 +313,14 @@ class _Projector:
                     f"cases/{case_id} cannot be judged again: {error}", hint="restore the case's artifacts"
                 ) from error
             return "error", [], "harness"
+
+    def _warn_of_idle(self, count: int) -> None:
+        """Say so when many trials failed for want of any work: then the agent itself is to be looked at, not its answers."""
+        idle = self._idle
+        if len(idle) >= IDLE_COUNT and len(idle) > IDLE_SHARE * count:
+            shown = ", ".join(idle[:IDLE_COUNT]) + (", ..." if len(idle) > IDLE_COUNT else "")
+            message = f"in {len(idle)} of {count} trials the agent changed no file, gave no answer, and failed: {shown}"
+            self._warn("W_AGENT_IDLE", message)
 
     def _warn(self, code: str, message: str) -> None:
         self.warnings.append({"code": code, "message": message})

@@ -87,7 +87,8 @@ def stored_trial(directory: Path, *, native: bool) -> ScoredTrial:
 def folded(directory: Path, records: Sequence[Mapping[str, Any]]) -> tuple[str, str | None]:
     """Return status and fault of a stored trial with these scores: what ``runner.json`` says of its own end counts first."""
     runner = read_object(directory / "runner.json")
-    broken = bool(runner.get("timed_out") or runner.get("spawn_failed") or runner.get("error_code"))
+    late = runner.get("timed_out") and not runner.get("scored_on_timeout")
+    broken = bool(late or runner.get("spawn_failed") or runner.get("error_code"))
     status = fold_status(records, broken=broken)
     error: Mapping[str, Any] = runner.get("error") or {}
     fault: str | None = error.get("fault", "agent" if runner.get("timed_out") else "harness")

@@ -233,6 +233,7 @@ class _Loader:
         self._agent_files(shape.files, place)
         agent = AgentTable(
             timeout=shape.timeout_seconds,
+            score_on_timeout=shape.score_on_timeout,
             max_output_bytes=shape.max_output_bytes,
             env_allowlist=tuple(shape.env_allowlist),
             env=shape.env,

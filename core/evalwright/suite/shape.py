@@ -75,6 +75,7 @@ class AgentShape(BaseModel):
     model_config = STRICT
 
     timeout_seconds: Seconds = 300.0
+    score_on_timeout: bool = False
     max_output_bytes: Annotated[int, Field(gt=0)] = 5 * 1024 * 1024
     env_allowlist: list[str] = []
     env: dict[str, str] = {}

@@ -65,6 +65,7 @@ class Trial:
         self.after = Manifest()
         self.changes: tuple[Change, ...] = ()
         self.diff = b""
+        self.scored_late = False
         self.tallies: dict[str, Tally] = {}
 
     def run(self, bundle: Path | None) -> dict[str, Any]:
@@ -255,7 +256,12 @@ class Trial:
                 transient=done.spawn_errno in SHORTAGES,
             )
         elif done.timed_out:
-            self.notes.fail("E_RUNNER_TIMEOUT", "timeout", f"the runner was ended after {self.spec.timeout:g} s", fault="agent")
+            self.scored_late = bool(self.spec.tables["agent"].get("score_on_timeout"))
+            message = f"the runner was ended after {self.spec.timeout:g} s"
+            if self.scored_late:
+                self.notes.warn("W_RUNNER_TIMEOUT", f"{message}; what it left was scored")
+            else:
+                self.notes.fail("E_RUNNER_TIMEOUT", "timeout", message, fault="agent")
         elif done.limit:
             self.notes.fail("E_LIMIT", done.limit, f"the runner hit its limit: {done.limit}", fault="agent")
         elif excess := self.meter.excess:
@@ -322,6 +328,7 @@ class Trial:
         write_streams(bundle, result, self.redactor)
         record = runner_record(result, answer, context.opened, self.notes.failure, self.redactor)
         record |= {"attempts": [*spec.former_attempts, self._row(status, result)], "warnings": list(self.notes.warnings)}
+        record |= {"scored_on_timeout": True} if self.scored_late else {}
         bundle.write_document("runner.json", record)
         data = self.runtime.manifest_bytes(spec, self.store, self.before, self.redactor)
         bundle.write_bytes("workspace-before.json", data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -20,6 +21,9 @@ __all__ = ["disk", "marginal_cpu", "marginal_wall", "waiting"]
 PEER = "evalctl 0.3.0"
 TWO_JOBS, BARE = "2 jobs", "same files, bare"
 BLOCK_BYTES = 512
+WORKSPACES = {"TMPDIR": "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()}
+"""Where every side puts the workspaces that it removes: ext4 searches long for an inode when many were just given back, so
+that on one disk each side would pay for what another has removed."""
 SPAWN_AND_COPY = """
 import os, shutil, sys
 for number in range(int(sys.argv[1])):
@@ -35,7 +39,7 @@ for pid in pids:
 
 BARE_TRIALS = """
 import hashlib, os, sys
-count, width, bundle, fixture, target, *program = sys.argv[1:]
+count, width, bundle, fixture, target, scratch, *program = sys.argv[1:]
 read = lambda place: {item.name: open(item.path, "rb").read() for item in os.scandir(place) if item.is_file()}
 evidence, files = read(bundle), read(fixture)
 ledger = os.open(f"{target}/ledger", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
@@ -48,9 +52,9 @@ def write(path, data):
 
 def begin(number):
     os.write(ledger, b"x" * 400)
-    os.mkdir(f"{target}/w{number}")
+    os.mkdir(f"{scratch}/{number}")
     for name, data in files.items():
-        write(f"{target}/w{number}/{name}", data)
+        write(f"{scratch}/{number}/{name}", data)
     reader, writer = os.pipe2(os.O_CLOEXEC)
     streams = [(os.POSIX_SPAWN_DUP2, writer, stream) for stream in (1, 2)]
     flying[os.posix_spawn(program[0], program, {}, file_actions=streams)] = number, reader
@@ -61,7 +65,7 @@ def end(number, reader):
         pass
     os.close(reader)
     for name in files:
-        os.stat(f"{target}/w{number}/{name}")
+        os.stat(f"{scratch}/{number}/{name}")
     os.mkdir(f"{target}/b{number}")
     held = {}
     for name, data in evidence.items():
@@ -73,8 +77,8 @@ def end(number, reader):
             write(held[digest], data)
     os.rename(f"{target}/b{number}", f"{target}/c{number}")
     for name in files:
-        os.unlink(f"{target}/w{number}/{name}")
-    os.rmdir(f"{target}/w{number}")
+        os.unlink(f"{scratch}/{number}/{name}")
+    os.rmdir(f"{scratch}/{number}")
     os.write(ledger, b"x" * 600)
 
 begun = 0
@@ -117,7 +121,7 @@ def waiting(bench: Bench) -> Iterator[Line]:
     count = bench.count(500, 50)
     project = bench.place("waiting")
     write_suite(project, "sleep", count, ["/bin/sleep", "1"])
-    sides = bench.sides(lambda tool: bench.run(tool, "sleep", project, "--jobs", str(count)))
+    sides = bench.sides(lambda tool: bench.run(tool, "sleep", project, "--jobs", str(count), env=WORKSPACES))
     sides[FLOOR] = lambda: spent([sys.executable, "-I", "-c", SLEEPERS, str(count)])
     sides[BARE] = lambda: bare(bench, project, count, count, "/bin/sleep", "1")
     measured = in_turns(sides, bench.rounds)
@@ -136,7 +140,7 @@ def _trials(bench: Bench) -> Mapping[str, Mapping[str, float]]:
     write_suite(project, f"s{many}", many)
 
     def run(tool: Tool, jobs: int, count: int) -> dict[str, float]:
-        cost = bench.run(tool, f"s{count}", project, "--jobs", str(jobs))
+        cost = bench.run(tool, f"s{count}", project, "--jobs", str(jobs), env=WORKSPACES)
         return cost | occupied(project / "evals" / "runs" / f"r{cost['number']:.0f}")
 
     def four() -> dict[str, float]:
@@ -163,7 +167,9 @@ def bare(bench: Bench, project: Path, count: int, width: int, *program: str) -> 
     bundle = next(project.glob("evals/runs/*/cases/*"))
     fixture = next(project.glob("evals/suites/*/fixtures/w"))
     target = bench.place("bare")
-    return spent([sys.executable, "-I", "-c", BARE_TRIALS, str(count), str(width), bundle, fixture, target, *program])
+    with tempfile.TemporaryDirectory(dir=WORKSPACES["TMPDIR"]) as scratch:
+        places = [bundle, fixture, target, scratch]
+        return spent([sys.executable, "-I", "-c", BARE_TRIALS, str(count), str(width), *places, *program])
 
 
 def occupied(root: Path) -> dict[str, float]:
