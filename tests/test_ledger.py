@@ -248,6 +248,18 @@ def test_what_was_appended_verifies(tmp_path: Path, data: dict[str, object]) -> 
     assert len(read_events(tmp_path / "l.jsonl")) == 2
 
 
+@pytest.mark.parametrize("work", [None, 'w "\\" \U0001f600'])
+def test_digest_covers_the_canonical_form_of_the_whole_event_whatever_its_names_are(tmp_path: Path, work: str | None) -> None:
+    place = tmp_path / "ledger.jsonl"
+    with Ledger(place, run='r "é" \ud800', work=work) as ledger:
+        event = ledger.append('T "\n"', {"b": 1.0, "a": ["é"]}, actor='\\ "a"', kind="\x7f")
+    body = {key: value for key, value in event.items() if key != "digest"}
+
+    assert event["digest"] == digest_text(canonical_json(body))
+    assert list(json.loads(place.read_text())) == list(event)
+    assert read_events(place) == [event]
+
+
 def test_ledger_of_the_reference_implementation_verifies() -> None:
     assert len(read_events(DATA / "stopAt.events.jsonl")) == 19
     assert first_damage(DATA / "stopAt.events.jsonl") is None

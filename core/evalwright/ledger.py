@@ -66,6 +66,7 @@ class Ledger:
         self.path = path
         self.run = run
         self.work = work
+        self._names = f'"run":{canonical_json(run)}', "" if work is None else f',"work":{canonical_json(work)}'
         self.seq = 0
         self.digest = GENESIS
         self._size = 0
@@ -88,11 +89,22 @@ class Ledger:
         event: Event = {"v": VERSION, "seq": self.seq + 1, "ts": _now(), "run": self.run}
         event |= {} if self.work is None else {"work": self.work}
         event |= {"type": type, "actor": {"kind": kind, "id": actor}, "data": dict(data), "prev": self.digest}
-        parts = {key: f'"{key}":{canonical_json(value)}' for key, value in event.items()}
-        event["digest"] = digest_text("{" + ",".join(parts[key] for key in sorted(parts)) + "}")
-        self._write(f'{{{",".join(parts.values())},"digest":"{event["digest"]}"}}\n'.encode())
-        self.seq, self.digest = event["seq"], event["digest"]
+        digest, line = self._texts(event)
+        self._write(line.encode())
+        event["digest"] = digest
+        self.seq, self.digest = event["seq"], digest
         return event
+
+    def _texts(self, event: Event) -> tuple[str, str]:
+        """Return the digest of an event, and its line: the same values, sorted by key for the one and not for the other."""
+        ours, work = self._names
+        start, when = f'"seq":{event["seq"]}', f'"ts":"{event["ts"]}"'
+        what = f'"type":{canonical_json(event["type"])}'
+        actor, data = f'"actor":{canonical_json(event["actor"])}', f'"data":{canonical_json(event["data"])}'
+        previous = f'"prev":"{event["prev"]}"'
+        digest = digest_text(f'{{{actor},{data},{previous},{ours},{start},{when},{what},"v":{VERSION}{work}}}')
+        line = f'{{"v":{VERSION},{start},{when},{ours}{work},{what},{actor},{data},{previous},"digest":"{digest}"}}\n'
+        return digest, line
 
     def commit(self) -> None:
         """Make every event so far durable; the head record follows at once, or within a tenth of a second of commits."""
@@ -137,7 +149,7 @@ class Ledger:
                 time.sleep(LOCK_PAUSE_SECONDS)
 
     def _write(self, line: bytes) -> None:
-        if os.fstat(self._descriptor).st_size != self._size:
+        if os.lseek(self._descriptor, 0, os.SEEK_END) != self._size:
             raise RunBusy(f"{self.path} was changed by somebody else", hint="let one process write a run")
         try:
             written = os.write(self._descriptor, line)
@@ -301,6 +313,5 @@ def _damaged(path: Path, line: int, after_seq: int, code: str, reason: str) -> L
 
 
 def _now() -> str:
-    from datetime import UTC, datetime
-
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    seconds, rest = divmod(time.time_ns(), 1_000_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest // 1_000_000:03}Z"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -251,6 +253,36 @@ def test_connections_are_kept_for_the_next_question() -> None:
             ask(judge, question(str(number)))
 
         assert len({exchange.socket for exchange in server.requests}) == 1
+
+
+def test_head_and_body_of_a_small_question_come_as_one() -> None:
+    answer = json.dumps(completion("yes")).encode()
+    pieces: list[bytes] = []
+
+    def serve(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            pieces.append(connection.recv(1 << 16))
+            connection.sendall(HEAD + b"content-length: %d\r\n\r\n" % len(answer) + answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=serve, args=(listener,))
+        server.start()
+        text = ask(openai(f"http://127.0.0.1:{listener.getsockname()[1]}")).text
+        server.join()
+
+    assert text == "yes"
+    assert json.loads(pieces[0].partition(b"\r\n\r\n")[2])["model"] == "m1"
+
+
+@pytest.mark.parametrize("size", [1 << 15, 1 << 16, 1 << 20])
+def test_question_of_any_size_arrives_whole_and_so_does_the_next(size: int) -> None:
+    with JudgeServer([OK]) as server:
+        judge = openai(server.url)
+        for text in ("x" * size, "small"):
+            assert ask(judge, question(text)).text == "yes"
+
+    assert [body["messages"][0]["content"] for body in bodies(server)] == ["x" * size, "small"]
 
 
 def test_usage_counts_cached_tokens_once_and_price_makes_the_cost() -> None:

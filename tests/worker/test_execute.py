@@ -61,6 +61,25 @@ def test_two_executions_of_one_spec_agree_in_every_deterministic_artifact(projec
     assert {name: first["digests"][name] for name in names} == {name: second["digests"][name] for name in names}
 
 
+def test_manifest_of_a_large_fixture_is_one_file_for_the_trials_of_a_run_and_another_in_other_runs(
+    project: SmallProject,
+) -> None:
+    for number in range(220):
+        (project.suite / "fixtures" / "w" / f"f{number}").write_text(f"{number}\n")
+    files: dict[str, set[int]] = {}
+    for run_id in ("one", "two"):
+        for job in project.jobs(run_id=run_id):
+            assert job.bundle is not None
+            result = carried_out(job)
+            assert changed_artifacts(job.bundle, result["digests"]) == []
+            files.setdefault(run_id, set()).add((job.bundle / "workspace-before.json").stat().st_ino)
+            same = (job.bundle / "workspace-after.json").samefile(job.bundle / "workspace-before.json")
+            assert same is (result["case_id"] != "changes")
+
+    assert [len(inodes) for inodes in files.values()] == [1, 1]
+    assert files["one"].isdisjoint(files["two"])
+
+
 def test_bundle_travels_through_the_store_when_there_is_no_directory_for_it(project: SmallProject) -> None:
     job = replace(project.jobs()[0], bundle=None)
 

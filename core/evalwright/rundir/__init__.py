@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from evalwright.rundir.layout import OUR_FORMAT, Layout, RunDirectory, abandoned, check_id, find_run, is_experiment, runs_in
     from evalwright.rundir.rows import read_around, read_rows
     from evalwright.rundir.services import read_services, write_services
+    from evalwright.rundir.shared import SharedFile
 else:
     __getattr__ = lazy(
         __name__,
@@ -34,6 +35,7 @@ else:
             ".layout": "OUR_FORMAT Layout RunDirectory abandoned check_id find_run is_experiment runs_in",
             ".rows": "read_around read_rows",
             ".services": "read_services write_services",
+            ".shared": "SharedFile",
         },
     )
 
@@ -44,6 +46,7 @@ __all__ = [
     "BundleWriter",
     "Layout",
     "RunDirectory",
+    "SharedFile",
     "abandoned",
     "append_summary",
     "changed_artifacts",

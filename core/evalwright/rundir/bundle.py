@@ -9,11 +9,11 @@ from typing import Any
 
 from evalwright.canonical import digest_bytes, finite, is_object
 from evalwright.rundir.documents import disk_errors, read_object, refuse_full, render_compact
+from evalwright.rundir.shared import SharedFile, write_new
 from evalwright.workspace import digest_file
 
 __all__ = ["DETERMINISTIC", "BundleWriter", "changed_artifacts", "is_deterministic", "sealed_digests"]
 
-NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 SEAL = "bundle.json"
 DETERMINISTIC = (
     "input.json",
@@ -41,12 +41,12 @@ class BundleWriter:
         with disk_errors(directory):
             directory.mkdir(parents=True, exist_ok=True)
 
-    def write_bytes(self, name: str, data: bytes) -> None:
+    def write_bytes(self, name: str, data: bytes | SharedFile) -> None:
         """Write one file; ``name`` may hold subdirectories. Raises ``ValueError`` for one that leads out of the bundle."""
         if name.startswith("/") or ".." in name.split("/"):
             raise ValueError(f"{name!r} leads out of the bundle")
         path = f"{self.directory}/{name}"
-        digest = digest_bytes(data)
+        digest = data.digest if isinstance(data, SharedFile) else digest_bytes(data)
         try:
             if "/" in name:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -83,14 +83,11 @@ def _linked(known: str, path: str) -> bool:
     return True
 
 
-def _write(path: str, data: bytes) -> None:
-    descriptor = os.open(path, NEW_FILE, 0o644)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-    finally:
-        os.close(descriptor)
+def _write(path: str, data: bytes | SharedFile) -> None:
+    if isinstance(data, SharedFile):
+        data.put(path)
+    else:
+        os.close(write_new(path, data))
 
 
 def is_deterministic(name: str) -> bool:
@@ -108,9 +105,29 @@ def sealed_digests(directory: Path) -> Mapping[str, str] | None:
 
 
 def changed_artifacts(directory: Path, digests: Mapping[str, str], names: Iterable[str] | None = None) -> list[str]:
-    """Return those files, of ``names`` or of all that were sealed, that are absent or have another content now."""
+    """Return those files, of ``names`` or of all that were sealed, that are absent or have another content now.
+
+    A file with several names is read once.
+    """
     place = str(directory)
-    return [name for name in (digests if names is None else names) if digests.get(name) != _digest(f"{place}/{name}")]
+    whole: dict[str | None, str] = {}
+    changed: list[str] = []
+    for name in digests if names is None else names:
+        path, digest = f"{place}/{name}", digests.get(name)
+        if digest in whole and _is_one(whole[digest], path):
+            continue
+        if digest != _digest(path):
+            changed.append(name)
+        else:
+            whole[digest] = path
+    return changed
+
+
+def _is_one(known: str, path: str) -> bool:
+    try:
+        return os.path.samestat(os.lstat(known), os.lstat(path))
+    except OSError:
+        return False
 
 
 def _digest(path: str) -> str | None:

@@ -18,6 +18,7 @@ from evalwright.model import Manifest, PluginTable, ScorerEntry, TrialSpec
 from evalwright.prices import PriceTable
 from evalwright.redaction import Redactor, credential_values
 from evalwright.registry import PluginHost, Registry
+from evalwright.rundir import SharedFile
 from evalwright.spans import NO_SPANS, Spans
 from evalwright.store import CachedStore, DirectoryStore
 from evalwright.worker.gold import GoldCases
@@ -162,6 +163,7 @@ class Runtime:
         self._trees: Once[str, Manifest] = Once()
         self._fixtures: Once[tuple[Path, str], Fixture] = Once()
         self._texts: Once[tuple[str, Redactor], ManifestTexts] = Once()
+        self._documents: Once[tuple[Path, str, str, Redactor], SharedFile] = Once()
         self._cases: Once[str, GoldCases] = Once()
 
     @contextlib.contextmanager
@@ -206,13 +208,21 @@ class Runtime:
         key = store.root, digest
         return self._fixtures.get(key, lambda: Fixture(digest, self.tree(store, digest), store.verified))
 
-    def manifest_bytes(self, spec: TrialSpec, store: DirectoryStore, manifest: Manifest, redactor: Redactor) -> bytes:
-        """Return the document of a manifest that may share entries with the trial's fixture, which is kept if it is large."""
+    def manifest_bytes(
+        self, spec: TrialSpec, store: DirectoryStore, manifest: Manifest, redactor: Redactor
+    ) -> bytes | SharedFile:
+        """Return the document of a manifest that may share entries with the trial's fixture.
+
+        That of the fixture itself, if it is large, is one file for all trials of a run.
+        """
         fixture = self.fixture(spec, store)
         if fixture.is_small:
             return ManifestTexts(Manifest(), redactor).document(manifest)
         key = fixture.digest, redactor
-        return self._texts.get(key, lambda: ManifestTexts(fixture.manifest, redactor)).document(manifest)
+        texts = self._texts.get(key, lambda: ManifestTexts(fixture.manifest, redactor))
+        if manifest is not fixture.manifest:
+            return texts.document(manifest)
+        return self._documents.get((store.root, spec.run_id, *key), lambda: SharedFile(texts.document(manifest)))
 
     def store(self, spec: TrialSpec, given: Store | None) -> DirectoryStore:
         """Return the store of a trial as a directory of this machine."""
@@ -235,7 +245,9 @@ class Runtime:
         return self._cases.get(gold, lambda: GoldCases(store, self.tree(store, gold), name)).case(spec.case_id, spec.line)
 
     def close(self) -> None:
-        """Close all plugins and remove the scratch directories."""
+        """Close all plugins and files, and remove the scratch directories."""
+        for document in self._documents.clear():
+            document.close()
         for plugins in self._plugins.clear():
             plugins.close()
         for scratch in self._scratch.clear():

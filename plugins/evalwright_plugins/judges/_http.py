@@ -26,6 +26,12 @@ __all__ = ["Answer", "JsonClient", "error_text"]
 MAX_BYTES = 4 << 20
 SHOWN = 200
 MARK = "[REDACTED]"
+HEADERS = {
+    "accept": "application/json",
+    "accept-encoding": "identity",
+    "content-type": "application/json",
+    "user-agent": f"python-httpx/{httpx.__version__}",
+}
 TRANSIENT = frozenset({408, 409, 425, 429})
 
 
@@ -40,14 +46,16 @@ class Answer:
 class JsonClient:
     """Posts JSON to one URL. Thread-safe: each call has a connection of its own, which the next one takes over.
 
+    Requests go to a transport at once: redirects, cookies and what else a whole client does are not wanted here.
     ``transport`` replaces the network, for tests.
     """
 
     def __init__(self, config: HttpConfig, path: str, transport: httpx.BaseTransport | None = None) -> None:
         self.url = config.base_url.rstrip("/") + path
+        self._parsed = httpx.URL(self.url)
         self._config = config
         self._transport = transport
-        self._idle: list[tuple[httpx.Client, DeadlineTransport | None]] = []
+        self._idle: list[httpx.BaseTransport] = []
         self._lock = threading.Lock()
         self._context: ssl.SSLContext | None = None
 
@@ -59,13 +67,14 @@ class JsonClient:
         """
         config = self._config
         limit = min(deadline.at, time.monotonic() + config.call_timeout_seconds)
-        timeout = httpx.Timeout(config.read_timeout_seconds, connect=config.connect_timeout_seconds)
+        timeout = httpx.Timeout(config.read_timeout_seconds, connect=config.connect_timeout_seconds).as_dict()
         content = json.dumps(body, allow_nan=False).encode("ascii")
-        sent = {"content-type": "application/json", "accept": "application/json", "accept-encoding": "identity", **headers}
+        request = httpx.Request(
+            "POST", self._parsed, headers={**HEADERS, **headers}, content=content, extensions={"timeout": timeout}
+        )
         try:
-            with self._client(limit) as client:
-                request = client.build_request("POST", self.url, content=content, headers=sent, timeout=timeout)
-                response = client.send(request, stream=True)
+            with self._line(limit) as transport:
+                response = transport.handle_request(request)
                 try:
                     data = _read(response, limit)
                 finally:
@@ -84,31 +93,30 @@ class JsonClient:
         """Close all connections."""
         with self._lock:
             idle, self._idle = self._idle, []
-        for client, _ in idle:
-            client.close()
+        for transport in idle:
+            transport.close()
 
     @contextlib.contextmanager
-    def _client(self, limit: float) -> Generator[httpx.Client]:
-        """Lend a client; one whose call failed is closed, since something may still be on its way."""
+    def _line(self, limit: float) -> Generator[httpx.BaseTransport]:
+        """Lend a connection; one whose call failed is closed, since something may still be on its way."""
         with self._lock:
-            client, transport = self._idle.pop() if self._idle else self._made()
-        if transport:
+            transport = self._idle.pop() if self._idle else self._made()
+        if isinstance(transport, DeadlineTransport):
             transport.at = limit
         try:
-            yield client
+            yield transport
         except BaseException:
-            client.close()
+            transport.close()
             raise
         with self._lock:
-            self._idle.append((client, transport))
+            self._idle.append(transport)
 
-    def _made(self) -> tuple[httpx.Client, DeadlineTransport | None]:
+    def _made(self) -> httpx.BaseTransport:
         if self._transport:
-            return httpx.Client(transport=self._transport), None
+            return self._transport
         if self._context is None and self.url.startswith("https:"):
             self._context = httpx.create_ssl_context()
-        transport = DeadlineTransport(self._context, proxy_for(self.url))
-        return httpx.Client(transport=transport), transport
+        return DeadlineTransport(self._context, proxy_for(self.url))
 
 
 def _read(response: httpx.Response, limit: float) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 import time
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,7 @@ __all__ = ["DeadlineTransport", "proxy_for"]
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 KEEP_SECONDS = 30.0
+MOST_HELD = 1 << 16
 
 
 def proxy_for(url: str) -> str | None:
@@ -99,17 +101,29 @@ class _Backend(httpcore.SyncBackend):
 
 
 class _BoundStream(httpcore.NetworkStream):
+    """A connection that sends the head and the body of a small request at once, when its answer is wanted."""
+
     def __init__(self, inner: httpcore.NetworkStream, owner: DeadlineTransport) -> None:
         self._inner = inner
         self._owner = owner
+        self._held = b""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Read by the deadline."""
+        """Read by the deadline. A server that hung up before it had everything may have answered all the same."""
+        with contextlib.suppress(httpcore.WriteError):
+            self._send(timeout)
         return self._inner.read(max_bytes, _left(self._owner, timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Write by the deadline."""
-        self._inner.write(buffer, _left(self._owner, timeout, httpcore.WriteTimeout))
+        """Write by the deadline, or with what follows."""
+        self._held += buffer
+        if len(self._held) >= MOST_HELD:
+            self._send(timeout)
+
+    def _send(self, timeout: float | None) -> None:
+        held, self._held = self._held, b""
+        if held:
+            self._inner.write(held, _left(self._owner, timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
         """Close."""

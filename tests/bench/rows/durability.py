@@ -64,8 +64,8 @@ def _syncs(bench: Bench) -> Line:
     few, many = 20, 60
     for count in (few, many):
         write_suite(project, f"s{count}", count)
-    sides = {tool.name: marginal(functools.partial(_traced, bench, tool.program, project), few, many) for tool in bench.tools()}
-    return Line(label=label, unit="", sides=figure(sides, "syncs"), targets=[Target(1.0)])
+    sides = bench.sides(lambda tool: marginal(functools.partial(_traced, bench, tool.program, project), few, many))
+    return Line(label=label, unit="", sides=figure(in_turns(sides, bench.rounds), "syncs"), targets=[Target(1.0)])
 
 
 def _traced(bench: Bench, program: Path, project: Path, count: int) -> dict[str, float]:
