@@ -114,7 +114,10 @@ def _installed(path: tuple[str, ...]) -> Sequence[Listing]:
             if "[evalwright." not in (distribution.read_text("entry_points.txt") or ""):
                 continue
             points = [point for point in distribution.entry_points if point.group in kinds]
-            name, version = str(distribution.metadata["Name"]), str(distribution.metadata["Version"])
+            about = distribution.metadata
+            if "Name" not in about or "Version" not in about:
+                continue
+            name, version = str(about["Name"]), str(about["Version"])
             if _shadowed(name, version):
                 continue
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
