@@ -149,7 +149,7 @@ class Ledger:
                 time.sleep(LOCK_PAUSE_SECONDS)
 
     def _write(self, line: bytes) -> None:
-        if os.lseek(self._descriptor, 0, os.SEEK_END) != self._size:
+        if os.fstat(self._descriptor).st_size != self._size:
             raise RunBusy(f"{self.path} was changed by somebody else", hint="let one process write a run")
         try:
             written = os.write(self._descriptor, line)
