@@ -121,6 +121,17 @@ def test_resumed_run_goes_on_with_its_profile(project: Project) -> None:
     assert "the mean of 3 attempts" in profile.with_suffix(".txt").read_text()
 
 
+def test_run_with_no_attempt_left_to_measure_is_finished(project: Project) -> None:
+    assert project.call("run", "demo", "--run-id", "r").exit_code == 0
+    RunDirectory(project.run_dir("r")).manifest.unlink()
+
+    answer = project.call("run", "--resume", "r", "--profile", "--json")
+
+    assert (answer.exit_code, answer.warning_codes[-1]) == (0, "W_RESUME_NOTHING_PENDING")
+    assert "table" not in answer.data["profile"]
+    assert verify_run(RunDirectory(project.run_dir("r")))["ok"]
+
+
 def test_attempt_that_is_made_again_is_measured_too(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     profile = Profile(run)

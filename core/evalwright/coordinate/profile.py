@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evalwright.canonical import is_array
+from evalwright.errors import RunCorrupt
 from evalwright.ledger import Event
 from evalwright.rundir import RunDirectory, disk_errors, write_text
 from evalwright.spans import TRIAL, Moment, Span
@@ -59,11 +60,14 @@ class Profile:
                 self._end(attempt)
 
     def publish(self) -> None:
-        """Write the summary and the picture of a run that is finished."""
+        """Write the summary and the picture of a run that is finished, unless no attempt was left to measure."""
         from evalwright.report.figures.spans import RunSpans
         from evalwright.report.forms.profile import profile_picture, profile_text
 
-        spans = RunSpans.read(self._path)
+        try:
+            spans = RunSpans.read(self._path)
+        except RunCorrupt:
+            return
         write_text(self._path.with_suffix(SUFFIXES["table"]), profile_text(spans))
         write_text(self._path.with_suffix(SUFFIXES["picture"]), profile_picture(spans))
 
