@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from evalwright.errors import SourceMissing, UsageError
+from evalwright_adapters._drivers.evalwright_check import Candidate, passes
 from evalwright_adapters.quixbugs import QuixBugsImporter
 
 DATA = Path(__file__).parents[1] / "data" / "quixbugs"
@@ -206,6 +208,28 @@ def test_hanging_candidate_fails_inside_the_time_limit(suite: Any, tmp_path: Pat
     assert verdict.returncode == 1
     assert verdict.report.count("not ok") == 1
     assert "not ok 1 - bitcount[0]" in verdict.report
+
+
+def test_start_of_the_child_is_no_time_of_the_candidate() -> None:
+    left: list[float] = []
+
+    class Started:
+        def start(self) -> None:
+            left.append(signal.getitimer(signal.ITIMER_REAL)[0])
+
+    def test() -> bool:
+        left.append(signal.getitimer(signal.ITIMER_REAL)[0])
+        return True
+
+    assert passes(cast("Candidate", Started()), test, 2)[0]
+    assert left[0] > 2 >= left[1]
+
+
+@pytest.mark.parametrize("source", ["", "import os, sys; os.write(int(sys.argv[5]), b'late')"])
+def test_child_that_never_gets_ready_passes_nothing(suite: Any, tmp_path: Path, source: str) -> None:
+    (suite.root / "hidden/bitcount/evalwright_child.py").write_text(source)
+    verdict = suite.judge("bitcount", tmp_path, gold=True)
+    assert (verdict.returncode, verdict.report.count("not ok")) == (1, 9)
 
 
 def test_floats_may_differ_by_rounding_only(suite: Any, tmp_path: Path) -> None:

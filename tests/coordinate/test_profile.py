@@ -76,6 +76,34 @@ def test_profile_leaves_evidence_and_hash_as_they_are(project: Project) -> None:
     assert verify_run(run)["ok"]
 
 
+def test_answer_names_the_files_of_the_profile(project: Project) -> None:
+    first = project.call("run", "demo", "--run-id", "r", "--profile", "--format", "json")
+    without = project.call("run", "demo", "--run-id", "s", "--json")
+
+    assert named(project, first.data["profile"]) == {"table": "profile.txt", "picture": "profile.svg", "spans": "profile.jsonl"}
+    assert "profile" not in without.data
+    assert project.call("run", "demo", "--run-id", "r", "--json").data == first.data | {"existing": True}
+    (project.run_dir("r") / "profile.svg").unlink()
+    assert project.call("run", "demo", "--run-id", "r", "--json").data["profile"].keys() == {"table", "spans"}
+
+
+def test_each_of_several_runs_names_its_profile(project: Project) -> None:
+    argv = ("run", "demo", "--run-id", "e", "--repeats", "2", "--profile")
+    told = project.call(*argv, "--format", "text")
+    again = project.call("run", "--resume", "e", "--repeats", "3", "--profile", "--format", "text")
+    existing = project.call("run", "demo", "--run-id", "e", "--repeats", "3", "--profile", "--format", "json")
+
+    tables = [str(Path(run["run_dir"]) / "profile.txt") for run in existing.data["runs"]]
+    assert [run["profile"]["table"] for run in existing.data["runs"]] == tables
+    assert [line.strip() for line in told.stdout.splitlines() if "profile" in line] == tables[:2]
+    assert [line.strip() for line in again.stdout.splitlines() if "profile" in line] == tables[2:]
+
+
+def named(project: Project, files: dict[str, str]) -> dict[str, str]:
+    assert all((project.path / path).parent == project.run_dir("r") for path in files.values())
+    return {key: Path(path).name for key, path in files.items() if (project.path / path).is_file()}
+
+
 def test_resumed_run_goes_on_with_its_profile(project: Project) -> None:
     paid = {"argv": ["sh", "-c", """printf x; printf '{"cost": 1}' > "$EVALWRIGHT_USAGE_FILE" """]}
     cases = [{"id": name, "expect": {"exact": "x"}} for name in ("a", "b", "c")]
@@ -91,6 +119,17 @@ def test_resumed_run_goes_on_with_its_profile(project: Project) -> None:
     assert RunSpans.read(profile).attempts == 3
     assert '"attempt": 9, "na\n{' in profile.read_text()
     assert "the mean of 3 attempts" in profile.with_suffix(".txt").read_text()
+
+
+def test_run_with_no_attempt_left_to_measure_is_finished(project: Project) -> None:
+    assert project.call("run", "demo", "--run-id", "r").exit_code == 0
+    RunDirectory(project.run_dir("r")).manifest.unlink()
+
+    answer = project.call("run", "--resume", "r", "--profile", "--json")
+
+    assert (answer.exit_code, answer.warning_codes[-1]) == (0, "W_RESUME_NOTHING_PENDING")
+    assert "table" not in answer.data["profile"]
+    assert verify_run(RunDirectory(project.run_dir("r")))["ok"]
 
 
 def test_attempt_that_is_made_again_is_measured_too(tmp_path: Path) -> None:

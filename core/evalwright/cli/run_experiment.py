@@ -28,6 +28,9 @@ def figures_reply(project: Project, outcome: ExperimentOutcome) -> Reply:
     comparisons = _compared(project, view)
     differences = [difference_of(comparison) for comparison in comparisons]
     text = summary_text(view, screen=screen(), comparisons=differences, closer=next_commands(view))
+    tables = [run.profile["table"] for run in outcome.runs if "table" in run.profile and not run.existing]
+    if tables:
+        text += "\n".join(["", "Where the time of each run's trials went:", *(f"  {table}" for table in tables), ""])
     if outcome.existing:
         text = f"These runs were finished before; nothing was executed.\n{text}"
     arms = [arm.as_json(view.primary) for arm in arm_figures(view)]

@@ -100,6 +100,7 @@ RUN = _object(
     run=SUMMARY,
     report_hash=NULLABLE,
     content_hash=TEXT,
+    profile=_object("", table=TEXT, picture=TEXT, spans=TEXT),
     existing=FLAG,
     experiment=TEXT,
     runs=OBJECTS,

@@ -7,13 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evalwright.canonical import is_array
+from evalwright.errors import RunCorrupt
 from evalwright.ledger import Event
 from evalwright.rundir import RunDirectory, disk_errors, write_text
 from evalwright.spans import TRIAL, Moment, Span
 
-__all__ = ["Profile"]
+__all__ = ["Profile", "profile_files"]
 
 Attempt = tuple[str, int]
+
+SUFFIXES = {"table": ".txt", "picture": ".svg", "spans": ".jsonl"}
 
 
 class Profile:
@@ -57,13 +60,16 @@ class Profile:
                 self._end(attempt)
 
     def publish(self) -> None:
-        """Write the summary and the picture of a run that is finished."""
+        """Write the summary and the picture of a run that is finished, unless no attempt was left to measure."""
         from evalwright.report.figures.spans import RunSpans
         from evalwright.report.forms.profile import profile_picture, profile_text
 
-        spans = RunSpans.read(self._path)
-        write_text(self._path.with_suffix(".txt"), profile_text(spans))
-        write_text(self._path.with_suffix(".svg"), profile_picture(spans))
+        try:
+            spans = RunSpans.read(self._path)
+        except RunCorrupt:
+            return
+        write_text(self._path.with_suffix(SUFFIXES["table"]), profile_text(spans))
+        write_text(self._path.with_suffix(SUFFIXES["picture"]), profile_picture(spans))
 
     def _end(self, attempt: Attempt) -> None:
         case_id, number = attempt
@@ -73,6 +79,12 @@ class Profile:
         lines = [json.dumps({"case": case_id, "attempt": number, **span._asdict()}) + "\n" for span in spans]
         with disk_errors(self._path), self._path.open("ab", buffering=0) as file:
             file.write("".join(lines).encode())
+
+
+def profile_files(run: RunDirectory) -> dict[str, str]:
+    """Return the paths of a run's ``table``, ``picture`` and ``spans``, of those that are there."""
+    paths = {key: run.profile.with_suffix(suffix) for key, suffix in SUFFIXES.items()}
+    return {key: str(path) for key, path in paths.items() if path.is_file()}
 
 
 def _told(result: Mapping[str, Any]) -> Sequence[Any]:

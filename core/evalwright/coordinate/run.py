@@ -14,6 +14,7 @@ from evalwright.coordinate.inputs import Inputs, take_inputs, with_agent_files
 from evalwright.coordinate.lease import lease_state
 from evalwright.coordinate.openfiles import make_room
 from evalwright.coordinate.plan import Plan, make_plan
+from evalwright.coordinate.profile import profile_files
 from evalwright.coordinate.recover import clear_leftovers
 from evalwright.coordinate.request import RunRequest, check_arms, select_cases
 from evalwright.coordinate.variables import moved_variables
@@ -39,8 +40,13 @@ class RunOutcome:
     existing: bool = False
 
     @property
+    def profile(self) -> dict[str, str]:
+        """Return the paths of its profile's ``table``, ``picture`` and ``spans``, where it has one."""
+        return profile_files(self.run)
+
+    @property
     def data(self) -> dict[str, Any]:
-        """Return ``{run_id, run_dir, run, report_hash}``."""
+        """Return ``{run_id, run_dir, run, report_hash, content_hash}``, and ``profile`` where there is one."""
         data: dict[str, Any] = {
             "run_id": self.report.run_id,
             "run_dir": str(self.run.path),
@@ -48,7 +54,8 @@ class RunOutcome:
             "report_hash": self.report.report_hash,
             "content_hash": self.report.content_hash,
         }
-        return data | ({"existing": True} if self.existing else {})
+        profile = self.profile
+        return data | ({"profile": profile} if profile else {}) | ({"existing": True} if self.existing else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalwright.cli.dispatch import Session
@@ -88,9 +89,9 @@ def outcome_reply(session: Session, outcome: RunOutcome, **extra: object) -> Rep
         session.warn("W_PARTIAL_RUN", f"{report.counts['error']} of {len(report.cases)} trials ended in error")
     again = f"evalwright report {report.run_id}"
     text = text_report(report, failures_only=len(report.cases) > 20, next_command=again)
-    profile = outcome.run.profile.with_suffix(".txt")
-    if profile.is_file() and not outcome.existing:
-        text += f"\n{profile.read_text(encoding='utf-8')}"
+    table = outcome.profile.get("table")
+    if table and not outcome.existing:
+        text += f"\n{Path(table).read_text(encoding='utf-8')}"
     if outcome.existing:
         text = f"This run was finished before; nothing was executed.\n{text}"
     reply = Reply(data={**outcome.data, **extra}, text=text)

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 HERE = Path(__file__).resolve().parent
 PLAN, CHILD = "evalwright_check.json", "evalwright_child.py"
 ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
-LAST_SECONDS = 10.0
+START_SECONDS = LAST_SECONDS = 10.0
 
 BUILDERS: dict[str, Callable[[list[Any]], Any]] = {
     "dict": dict,
@@ -42,17 +42,15 @@ class CandidateFailed(Exception):
 
 
 class Candidate:
-    """A function of the candidate's file, called in a child process that is started when needed."""
+    """A function of the candidate's file, called in a child process."""
 
     def __init__(self, plan: dict[str, Any], child_source: str) -> None:
-        """Remember what to start; nothing runs before the first call."""
+        """Remember what to start; nothing runs yet."""
         self._command = [sys.executable, "-I", "-S", "-c", child_source, str(HERE), plan["file"], plan["function"]]
         self._process: subprocess.Popen[bytes] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the candidate returns, rebuilt from plain data."""
-        if self._process is None:
-            self._start()
         try:
             marshal.dump((args, kwargs), self._requests)
             self._requests.flush()
@@ -60,7 +58,10 @@ class Candidate:
             raise CandidateFailed("the candidate's process ended") from None
         return _read_answer(self._answers.readline(ANSWER_LIMIT_BYTES))
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start the child unless it runs, and wait until it can load the candidate."""
+        if self._process is not None:
+            return
         request_end, self._requests = _pipe_to_child()
         answer_end, self._answers = _pipe_from_child()
         self._process = subprocess.Popen(
@@ -74,9 +75,10 @@ class Candidate:
         )
         os.close(request_end)
         os.close(answer_end)
+        _read_answer(self._answers.readline(ANSWER_LIMIT_BYTES))
 
     def stop(self) -> None:
-        """Kill the child with its process group; the next call starts a new one."""
+        """Kill the child with its process group."""
         if self._process is None:
             return
         os.killpg(self._process.pid, signal.SIGKILL)
@@ -149,30 +151,39 @@ def time_limit(seconds: float) -> Generator[None, None, None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def passes(candidate: Candidate, test: Callable[[], bool], seconds: float) -> bool:
-    """Tell whether the test holds in time; a candidate that fails is stopped, so that the next test starts afresh."""
+def passes(candidate: Candidate, test: Callable[[], bool], seconds: float) -> tuple[bool, float]:
+    """Tell whether the test holds in time, and how many seconds it took.
+
+    To start the child is no time of the test. A candidate that fails is stopped, so that the next test starts afresh.
+    """
+    begun = time.monotonic()
     if seconds <= 0:
-        return False
+        return False, 0.0
     try:
+        with time_limit(START_SECONDS):
+            candidate.start()
+        begun = time.monotonic()
         with time_limit(seconds):
-            return test()
+            holds = test()
     except Exception as problem:
         print(f"{type(problem).__name__}: {problem}", file=sys.stderr)  # noqa: T201  (this is a program)
         candidate.stop()
-        return False
+        holds = False
+    return holds, time.monotonic() - begun
 
 
 def run_examples(plan: dict[str, Any], candidate: Candidate) -> list[tuple[str, bool]]:
     """Call the candidate once per example; all examples together share ``budget_seconds``."""
-    end = time.monotonic() + plan["budget_seconds"]
+    left = plan["budget_seconds"]
     results: list[tuple[str, bool]] = []
     for example in plan["examples"]:
 
         def test(example: dict[str, Any] = example) -> bool:
             return same(candidate(*example["arguments"]), example["expected"])
 
-        seconds = min(plan["seconds"], end - time.monotonic())
-        results.append((example["name"], passes(candidate, test, seconds)))
+        holds, seconds = passes(candidate, test, min(plan["seconds"], left))
+        left -= seconds
+        results.append((example["name"], holds))
     return results
 
 
@@ -187,7 +198,7 @@ def run_check(plan: dict[str, Any], candidate: Candidate) -> list[tuple[str, boo
         names["check"](candidate)
         return True
 
-    return [("check", passes(candidate, test, plan["seconds"]))]
+    return [("check", passes(candidate, test, plan["seconds"])[0])]
 
 
 def take_hidden_files() -> tuple[dict[str, Any], str]:

@@ -1,6 +1,7 @@
 """Call a candidate's function on request: arguments come over one pipe, answers leave over another as lines of JSON.
 
-``evalwright_check.py`` starts it; it knows no expected value. Python 3.8 or later, standard library.
+``evalwright_check.py`` starts it, and waits for a first line that says it is ready. It knows no expected value. Python 3.8
+or later, standard library.
 """
 
 from __future__ import annotations
@@ -42,8 +43,10 @@ def load(directory: str, file: str, function: str) -> Any:
 
 
 def serve(directory: str, file: str, function: str, request_fd: str, answer_fd: str) -> None:
-    """Answer requests until the other side closes its pipe."""
+    """Say that calls can come, and answer them until the other side closes its pipe."""
     requests, answers = os.fdopen(int(request_fd), "rb"), os.fdopen(int(answer_fd), "w")
+    answers.write('{"value": null}\n')
+    answers.flush()
     loaded = None
     while True:
         try:
