@@ -159,10 +159,7 @@ def _make_link(aim: bytes, place: bytes, owner: int | None) -> None:
 def _transfer(reader: int, writer: int) -> None:
     size = os.fstat(reader).st_size
     if size <= SMALL_BYTES:
-        data = os.read(reader, SMALL_BYTES + 1)
-        while data:
-            written = os.write(writer, data)
-            data = data[written:] or os.read(reader, SMALL_BYTES + 1)
+        _copy_small(reader, writer, size)
         return
     os.ftruncate(writer, size)
     start = 0
@@ -176,6 +173,16 @@ def _transfer(reader: int, writer: int) -> None:
         end = os.lseek(reader, start, os.SEEK_HOLE)
         _copy_range(reader, writer, start, end)
         start = end
+
+
+def _copy_small(reader: int, writer: int, size: int) -> None:
+    """Copy a file that has this size, or had it a moment ago."""
+    while data := os.read(reader, size + 1):
+        whole = len(data) == size
+        while data:
+            data = data[os.write(writer, data) :]
+        if whole:
+            return
 
 
 def _copy_range(reader: int, writer: int, start: int, end: int) -> None:
