@@ -29,7 +29,7 @@ class SharedFile:
         self._stamp = 0, 0
 
     def put(self, path: str) -> None:
-        """Make the file at an absolute path, where nothing may be. Raises ``OSError``."""
+        """Make the file at a path where nothing is yet. Raises ``OSError``."""
         with self._lock:
             if not self._linked(path):
                 self._release()
