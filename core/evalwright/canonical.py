@@ -116,12 +116,14 @@ def is_array(value: Any) -> TypeGuard[list[Any]]:
 
 def finite(value: Any) -> Any:
     """Return ``value`` with every NaN and infinity replaced by ``None`` and every lone surrogate by U+FFFD."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
     if isinstance(value, str):
         return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
-    if isinstance(value, Mapping):
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, (dict, Mapping)):
         return {finite(str(key)): finite(item) for key, item in cast(Mapping[str, Any], value).items()}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if isinstance(value, (list, tuple)):
         return [finite(item) for item in cast(Sequence[Any], value)]
     return value

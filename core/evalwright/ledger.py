@@ -29,9 +29,11 @@ LOCK_PAUSE_SECONDS = 0.01
 HEAD_SECONDS = 0.1
 TAIL_BYTES = 1 << 16
 LINE = re.compile(
-    rb'\{("v":\d+),("seq":\d+),("ts":"[^"]*"),("run":"[^"]*"),(?:("work":"[^"]*"),)?("type":"[^"]*"),'
-    rb'("actor":\{[^{}]*\}),("data":\{.*\}),("prev":"[^"]*"),"digest":"[^"]*"\}\n?'
+    rb'\{(?P<v>"v":\d+),(?P<seq>"seq":\d+),(?P<ts>"ts":"[^"]*"),(?P<run>"run":"[^"]*"),(?:(?P<work>"work":"[^"]*"),)?'
+    rb'(?P<type>"type":"[^"]*"),(?P<actor>"actor":\{[^{}]*\}),(?P<data>"data":\{.*\}),(?P<prev>"prev":"[^"]*"),'
+    rb'"digest":"[^"]*"\}\n?'
 )
+PARTS = sorted(LINE.groupindex)
 Event = dict[str, Any]
 Reading = Callable[[Event], object]
 
@@ -290,11 +292,11 @@ def _problem(event: Event | None, line: bytes, seq: int, previous: str) -> tuple
 def _has_its_digest(event: Event, line: bytes) -> bool:
     """Tell whether an event has the digest that it claims.
 
-    The parts of a line as :meth:`Ledger.append` writes it are canonical, and only need to be sorted.
+    The parts of a line as :meth:`Ledger.append` writes it are canonical, and only need another order.
     """
     written = LINE.fullmatch(line)
     if written:
-        parts = sorted(part for part in written.groups() if part)
+        parts = filter(None, written.group(*PARTS))
         if digest_bytes(b"{" + b",".join(parts) + b"}") == event.get("digest"):
             return True
     body = {key: value for key, value in event.items() if key != "digest"}

@@ -14,6 +14,7 @@ from evalwright.canonical import digest_bytes, digest_json, digest_pieces, diges
 from evalwright.errors import EvalwrightError, LedgerDamaged, RunCorrupt, RunNotFound
 from evalwright.ledger import Event, stream_events
 from evalwright.model import Total, Usage
+from evalwright.report.scores import SCORE, SealedScores
 from evalwright.report.totals import mean_score, status_counts, usage_totals
 from evalwright.rundir import (
     IDENTITY_CASES,
@@ -34,10 +35,11 @@ __all__ = ["Projection", "ReportedCase", "failure_reason", "is_ours", "project"]
 
 ATTEMPTS = frozenset({"TRIAL_FINISHED", "TRIAL_RETRIED", "TRIAL_LATE"})
 CONTENTS = ("input.json", "input.diff", "output.txt", "workspace-after.json")
-MAX_SHARED = 1000
 NOTHING = {"output.txt": digest_bytes(b""), "workspace-diff.json": digest_text(render_compact({"changed_paths": []}))}
 """The digests of what an agent leaves that neither answers nor changes a file."""
 IDLE_COUNT, IDLE_SHARE = 3, 0.2
+MAX_HELD = 1000
+"""So many cases of a manifest are held between two looks at them; a longer manifest is read again."""
 Record = dict[str, str]
 
 
@@ -180,7 +182,7 @@ class _Projector:
         self.warnings = _warnings_in(record)
         self.usages: list[Usage | None] = []
         self._idle: list[str] = []
-        self._shared = _Shared()
+        self._scores = SealedScores()
 
     def project(self) -> Projection:
         try:
@@ -208,16 +210,16 @@ class _Projector:
         )
 
     def _manifest(self) -> tuple[dict[str, Any], Iterable[Mapping[str, Any]]]:
-        """Return the manifest without its cases, and these by id: read once more if they stand in that order, else held.
+        """Return the manifest without its cases, and these by id: read once more if they are many that stand in that order.
 
         Refuses one that lists a case twice, or an unsealed one that lists another number than it claims.
         """
-        path, ids = self.run.manifest, _Order()
-        manifest, count = read_around(path, "cases", see=lambda entry: ids.see(entry["id"]))
+        path, seen = self.run.manifest, _Entries()
+        manifest, count = read_around(path, "cases", see=seen.see)
         if not is_array(manifest["cases"]):
             raise TypeError("cases are no list")
-        entries: Iterable[Mapping[str, Any]] = read_rows(path, "cases")
-        if not ids.rising:
+        entries: Iterable[Mapping[str, Any]] = read_rows(path, "cases") if seen.held is None else seen.held
+        if not seen.rising:
             entries = sorted(entries, key=lambda entry: entry["id"])
             for one, other in itertools.pairwise(entries):
                 if one["id"] == other["id"]:
@@ -281,18 +283,21 @@ class _Projector:
         case_id = entry["id"]
         directory = self.run.case(case_id)
         digests: Mapping[str, str] = entry.get("digests") or {}
-        changed = changed_artifacts(directory, digests)
+        score = self._scores.read(str(directory), case_id, digests.get(SCORE)) if sealed else None
+        changed = changed_artifacts(directory, digests, [name for name in digests if score is None or name != SCORE])
         if changed:
             self._warn("W_ARTIFACT_TAMPERED", f"cases/{case_id}: {', '.join(changed)} changed since the run")
         if sealed and digests and not changed:
-            score = read_object(directory / "score.json")
+            if score is None:
+                score = read_object(directory / SCORE)
+                score["scores"] = self._scores.shared(score["scores"])
             if score["status"] == "fail" and all(digests.get(name) == digest for name, digest in NOTHING.items()):
                 self._idle.append(case_id)
             return self._reported(case_id, score["status"], score["scores"], score.get("fault"), directory), digests
         status, scores, fault = self._judged(case_id, directory)
         if self.ours:
             status, fault = "error", "harness"
-        case = self._reported(case_id, status, scores, fault, directory)
+        case = self._reported(case_id, status, self._scores.shared(scores), fault, directory)
         return case, digests or _content_digests(directory)
 
     def _reported(
@@ -300,9 +305,7 @@ class _Projector:
     ) -> ReportedCase:
         reason = failure_reason(directory) if status == "error" else None
         fault = None if fault is None else sys.intern(str(fault))
-        return ReportedCase(
-            id=str(case_id), status=sys.intern(str(status)), scores=self._shared.scores(scores), fault=fault, reason=reason
-        )
+        return ReportedCase(id=str(case_id), status=sys.intern(str(status)), scores=scores, fault=fault, reason=reason)
 
     def _judged(self, case_id: str, directory: Path) -> tuple[str, Sequence[Mapping[str, Any]], str | None]:
         try:
@@ -326,30 +329,21 @@ class _Projector:
         self.warnings.append({"code": code, "message": message})
 
 
-class _Shared:
-    """Scores that many cases have in common, held once."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, Sequence[Mapping[str, Any]]] = {}
-
-    def scores(self, scores: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-        """Return equal scores; the same object each time if they have no findings and are no rarity."""
-        if any(score["findings"] for score in scores):
-            return scores
-        key = repr(scores)
-        return self._known.setdefault(key, scores) if len(self._known) < MAX_SHARED else self._known.get(key, scores)
-
-
-class _Order:
-    """Whether names that are seen one after another rise."""
+class _Entries:
+    """Whether the ids of entries that are seen one after another rise, and the entries, ``None`` once they are too many."""
 
     def __init__(self) -> None:
         self.rising = True
+        self.held: list[Mapping[str, Any]] | None = []
         self._last = ""
 
-    def see(self, name: str) -> None:
-        self.rising = self.rising and self._last < name
-        self._last = name
+    def see(self, entry: Mapping[str, Any]) -> None:
+        self.rising = self.rising and self._last < entry["id"]
+        self._last = entry["id"]
+        if self.held is not None:
+            self.held.append(entry)
+            if len(self.held) > MAX_HELD:
+                self.held = None
 
 
 def failure_reason(directory: Path) -> str | None:
