@@ -38,8 +38,6 @@ CONTENTS = ("input.json", "input.diff", "output.txt", "workspace-after.json")
 NOTHING = {"output.txt": digest_bytes(b""), "workspace-diff.json": digest_text(render_compact({"changed_paths": []}))}
 """The digests of what an agent leaves that neither answers nor changes a file."""
 IDLE_COUNT, IDLE_SHARE = 3, 0.2
-MAX_HELD = 1000
-"""So many cases of a manifest are held between two looks at them; a longer manifest is read again."""
 Record = dict[str, str]
 
 
@@ -210,16 +208,16 @@ class _Projector:
         )
 
     def _manifest(self) -> tuple[dict[str, Any], Iterable[Mapping[str, Any]]]:
-        """Return the manifest without its cases, and these by id: read once more if they are many that stand in that order.
+        """Return the manifest without its cases, and these by id: read once more if they stand in that order, else held.
 
         Refuses one that lists a case twice, or an unsealed one that lists another number than it claims.
         """
-        path, seen = self.run.manifest, _Entries()
-        manifest, count = read_around(path, "cases", see=seen.see)
+        path, ids = self.run.manifest, _Order()
+        manifest, count = read_around(path, "cases", see=lambda entry: ids.see(entry["id"]))
         if not is_array(manifest["cases"]):
             raise TypeError("cases are no list")
-        entries: Iterable[Mapping[str, Any]] = read_rows(path, "cases") if seen.held is None else seen.held
-        if not seen.rising:
+        entries: Iterable[Mapping[str, Any]] = read_rows(path, "cases")
+        if not ids.rising:
             entries = sorted(entries, key=lambda entry: entry["id"])
             for one, other in itertools.pairwise(entries):
                 if one["id"] == other["id"]:
@@ -329,21 +327,16 @@ class _Projector:
         self.warnings.append({"code": code, "message": message})
 
 
-class _Entries:
-    """Whether the ids of entries that are seen one after another rise, and the entries, ``None`` once they are too many."""
+class _Order:
+    """Whether names that are seen one after another rise."""
 
     def __init__(self) -> None:
         self.rising = True
-        self.held: list[Mapping[str, Any]] | None = []
         self._last = ""
 
-    def see(self, entry: Mapping[str, Any]) -> None:
-        self.rising = self.rising and self._last < entry["id"]
-        self._last = entry["id"]
-        if self.held is not None:
-            self.held.append(entry)
-            if len(self.held) > MAX_HELD:
-                self.held = None
+    def see(self, name: str) -> None:
+        self.rising = self.rising and self._last < name
+        self._last = name
 
 
 def failure_reason(directory: Path) -> str | None:
