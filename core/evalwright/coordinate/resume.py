@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from evalwright.canonical import digest_json, is_object
@@ -162,7 +163,7 @@ def record_of(run: RunDirectory) -> dict[str, Any]:
     if not run.run_json.is_file():
         raise RunNotFound(f"{run.path} has no run.json", hint="list runs: evalwright jobs list")
     record: dict[str, Any] = read_object(run.run_json)
-    if not is_ours(run):
+    if not is_ours(run, record):
         raise RunCorrupt(f"run {run.path.name} was started by another tool", hint="finish it with the tool that started it")
     return record
 
@@ -216,7 +217,7 @@ def _kept(run: RunDirectory, events: list[Event], warn: Warn) -> set[str]:
     kept: set[str] = set()
     for case_id, event in finished_trials(events).items():
         directory = run.case(case_id)
-        whole = _seal(run, case_id) == event["data"].get("seal")
+        whole = _seal(directory) == event["data"].get("seal")
         if whole and rebooted:
             whole = not changed_artifacts(directory, sealed_digests(directory) or {})
         if whole:
@@ -226,8 +227,8 @@ def _kept(run: RunDirectory, events: list[Event], warn: Warn) -> set[str]:
     return kept
 
 
-def _seal(run: RunDirectory, case_id: str) -> str | None:
+def _seal(directory: Path) -> str | None:
     try:
-        return digest_file(run.case(case_id) / "bundle.json")
+        return digest_file(f"{directory}/bundle.json")
     except OSError:
         return None

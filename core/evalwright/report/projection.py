@@ -150,18 +150,12 @@ def _warnings_in(record: Mapping[str, Any]) -> list[Record]:
     return [dict(one) for one in found if is_object(one) and {"code", "message"} <= one.keys()] if is_array(found) else []
 
 
-def is_ours(run: RunDirectory) -> bool:
-    """Tell whether this program made a run. Raises ``RunCorrupt`` for one that a newer version wrote."""
-    return _is_ours(run, _record_of(run))
+def is_ours(run: RunDirectory, record: Mapping[str, Any] | None = None) -> bool:
+    """Tell whether this program made a run; ``record`` is what its ``run.json`` says, if that was read already.
 
-
-def _record_of(run: RunDirectory) -> dict[str, Any]:
-    """Return the run's record without its list of cases, an empty one where there is none."""
-    return read_around(run.run_json, *IDENTITY_CASES)[0] if run.run_json.is_file() else {}
-
-
-def _is_ours(run: RunDirectory, record: Mapping[str, Any]) -> bool:
-    form = record.get("format")
+    Raises ``RunCorrupt`` for one that a newer version wrote.
+    """
+    form = (_record_of(run) if record is None else record).get("format")
     if form != OUR_FORMAT and str(form).startswith(OUR_FORMAT.partition("/")[0] + "/"):
         raise RunCorrupt(
             f"run {run.path.name} was written by a newer version: its format is {form}, this version reads {OUR_FORMAT}",
@@ -170,13 +164,18 @@ def _is_ours(run: RunDirectory, record: Mapping[str, Any]) -> bool:
     return form == OUR_FORMAT
 
 
+def _record_of(run: RunDirectory) -> dict[str, Any]:
+    """Return the run's record without its list of cases, an empty one where there is none."""
+    return read_around(run.run_json, *IDENTITY_CASES)[0] if run.run_json.is_file() else {}
+
+
 class _Projector:
     """Reads a run case by case: what is held of each is its verdict, and what its scorers objected to."""
 
     def __init__(self, run: RunDirectory) -> None:
         self.run = run
         record = _record_of(run)
-        self.ours = _is_ours(run, record)
+        self.ours = is_ours(run, record)
         self.warnings = _warnings_in(record)
         self.usages: list[Usage | None] = []
         self._idle: list[str] = []
