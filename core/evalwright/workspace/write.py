@@ -6,11 +6,13 @@ import errno
 import fcntl
 import os
 import stat
+import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalwright.interfaces.ownership import give
-from evalwright.model import Manifest
+from evalwright.model import Entry, Manifest
 from evalwright.workspace.scan import Stamped
 from evalwright.workspace.stamps import Stamp, stamp_of
 
@@ -55,6 +57,50 @@ def share_content(reader: int, writer: int) -> None:
     fcntl.ioctl(writer, FICLONE, reader)
 
 
+@dataclass(slots=True)
+class _Copies:
+    """Copies of files: small ones made at once, large ones, which the kernel copies alone, together by :meth:`finish`."""
+
+    owner: int | None
+    share: bool = False
+    stamps: Stamped | None = None
+    large: list[tuple[bytes | Path, bytes, int, Entry | None]] = field(
+        default_factory=list[tuple[bytes | Path, bytes, int, Entry | None]]
+    )
+    failures: list[BaseException] = field(default_factory=list[BaseException])
+
+    def add(self, source: bytes | Path, target: bytes, mode: int, size: int, entry: Entry | None = None) -> None:
+        if size > SMALL_BYTES:
+            self.large.append((source, target, mode, entry))
+        else:
+            self._copy(source, target, mode, entry)
+
+    def finish(self) -> None:
+        count = min(len(self.large), len(os.sched_getaffinity(0)))
+        threads = [threading.Thread(target=self._work) for _ in range(count - 1)]
+        for thread in threads:
+            thread.start()
+        self._work()
+        for thread in threads:
+            thread.join()
+        if self.failures:
+            raise self.failures[0]
+
+    def _work(self) -> None:
+        while self.large and not self.failures:
+            try:
+                self._copy(*self.large.pop())
+            except IndexError:
+                return
+            except BaseException as error:
+                self.failures.append(error)
+
+    def _copy(self, source: bytes | Path, target: bytes, mode: int, entry: Entry | None) -> None:
+        stamp = copy_file(source, target, mode, owner=self.owner, share=self.share)
+        if self.stamps is not None and entry is not None:
+            self.stamps[entry.raw_path] = stamp, entry
+
+
 def copy_tree(
     source: Path,
     target: Path,
@@ -72,6 +118,7 @@ def copy_tree(
     """
     kept_bits = 0o1777 if special else 0o7777
     directories: list[tuple[bytes, int]] = []
+    copies = _Copies(owner)
     base, goal = os.fsencode(source), os.fsencode(target)
     os.makedirs(goal, exist_ok=True)
     itself = os.path.relpath(os.path.realpath(goal), os.path.realpath(base))
@@ -93,9 +140,10 @@ def copy_tree(
             elif stat.S_ISLNK(status.st_mode):
                 _make_link(os.readlink(item.path), place, owner)
             elif stat.S_ISREG(status.st_mode):
-                copy_file(item.path, place, status.st_mode & kept_bits, owner=owner)
+                copies.add(item.path, place, status.st_mode & kept_bits, status.st_size)
             elif not special:
                 raise OSError(f"{os.fsdecode(relative)} is neither a file, a directory nor a link")
+    copies.finish()
     for place, permissions in reversed(directories):
         os.chmod(place, permissions)
 
@@ -116,6 +164,7 @@ def restore(
     """
     base = os.fsencode(target)
     directories: list[tuple[bytes, int]] = []
+    copies = _Copies(owner, share, stamps)
     for entry in manifest.entries:
         place = base + b"/" + entry.raw_path
         if entry.kind == "directory":
@@ -125,9 +174,8 @@ def restore(
             _make_link(os.fsencode(entry.target or ""), place, owner)
         else:
             mode = 0o644 if entry.mode is None else entry.mode
-            stamp = copy_file(blob(entry.sha256 or ""), place, mode, owner=owner, share=share)
-            if stamps is not None:
-                stamps[entry.raw_path] = stamp, entry
+            copies.add(blob(entry.sha256 or ""), place, mode, entry.size or 0, entry)
+    copies.finish()
     for place, mode in reversed(directories):
         os.chmod(place, mode)
 
