@@ -66,7 +66,9 @@ class ThreadedQueue(Queue[C]):
 
     def join(self, deadline: Deadline) -> None:
         """Cancel everything that still runs and wait for its end."""
-        self.cancel(list(self._running))
+        with self._lock:
+            running = list(self._running)
+        self.cancel(running)
         with self._lock:
             threads, self._threads, self._free = self._threads, [], 0
             jobs, self._jobs = self._jobs, queue.SimpleQueue()

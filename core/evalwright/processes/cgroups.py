@@ -204,7 +204,6 @@ class CgroupProcess(Process):
         """Kill what is left in the cgroup, count it, and remove the directory, once."""
         if self._swept:
             return
-        self._swept = True
         self._limits.look()
         if _populated(self.place):
             left = set(_members(self.place)) - {self._pid}
@@ -212,6 +211,7 @@ class CgroupProcess(Process):
             self._report["survivors"] += kill_cgroup(self.place)
         else:
             hierarchy.remove(self.place)
+        self._swept = True
 
     def _release(self) -> None:
         LIVE.pop(self._pid or 0, None)
