@@ -331,6 +331,19 @@ def test_explain_shows_what_a_trial_consumed(project: Project, shell_runner: She
     assert "usage: cost 0.5, cost_source reported, turns 3" in project.call("explain", "r", "a", "--format", "text").stdout
 
 
+def test_limit_found_exceeded_at_the_time_limit_is_an_error_though_what_was_left_is_scored(
+    project: Project, shell_runner: Shell
+) -> None:
+    line = f"echo '{message(1, 1200)}' > t.jsonl; exec sleep 60"
+    transcript = {"parser": "stream-json", "path": "t.jsonl"}
+    more = {"timeout_seconds": 1, "score_on_timeout": True, "limits": {"tokens": 1000}}
+    carry_out(project, shell_runner(line, transcript=transcript, **more))
+
+    record = project.record("r", "a", "runner.json")
+    assert (record["error_code"], record["error"]["limit"], record["timed_out"]) == ("E_LIMIT", "tokens", True)
+    assert "scored_on_timeout" not in record
+
+
 @pytest.mark.parametrize(("sandbox", "component"), [("bubblewrap", "bwrap"), ("spoolctl", "python:spoolctl")])
 @pytest.mark.parametrize("way", ["transcript", "file"])
 def test_other_sandboxes_stop_an_agent_that_exceeds_a_limit_too(

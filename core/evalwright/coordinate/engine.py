@@ -189,7 +189,7 @@ class Engine:
 def _parsed(outcome: Outcome) -> dict[str, Any] | None:
     """Return the result that a worker sent, ``None`` for what is none."""
     try:
-        result = json.loads((outcome.result or b"").decode())
+        result = json.loads(outcome.result or b"")
     except ValueError:
         return None
     return result if is_object(result) and isinstance(result.get("status"), str) else None

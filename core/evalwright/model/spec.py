@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from operator import attrgetter
+from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = ["TrialSpec", "TrialView"]
@@ -63,20 +62,16 @@ class TrialSpec:
 
     def to_bytes(self) -> bytes:
         """Return the spec as UTF-8 JSON."""
-        record = dict(zip(_KEYS, _VALUES(self), strict=True))
+        record = {name: getattr(self, name) for name in self.__slots__}
         return json.dumps(record, sort_keys=True, allow_nan=False).encode()
 
     @staticmethod
     def from_bytes(data: bytes) -> TrialSpec:
         """Read a spec written by :meth:`to_bytes`; keys or a form of a newer version are refused by ``TypeError``."""
-        spec = TrialSpec(**json.loads(data.decode()))
+        spec = TrialSpec(**json.loads(data))
         if spec.schema_version != 1:
             raise TypeError(f"it has the form {spec.schema_version}, which a newer version writes")
         return spec
-
-
-_KEYS = tuple(field.name for field in fields(TrialSpec))
-_VALUES = attrgetter(*_KEYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

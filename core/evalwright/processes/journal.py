@@ -30,11 +30,11 @@ class ProcessJournal:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self._path = path
 
     def make(self) -> None:
         """Make the file. Raises ``OSError``."""
-        os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
     def note(self, place: Path, pids: Sequence[int]) -> None:
         """Record live processes of this host and the trial's private directory, in one write. Raises ``OSError``."""
@@ -43,12 +43,12 @@ class ProcessJournal:
         record["cgroup"] = cgroup_of(pids[-1]) if pids else None
         line = b"\n" + json.dumps(record).encode() + b"\n"
         try:
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         except FileNotFoundError:
             return
         try:
             if os.write(descriptor, line) != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
         finally:
             os.close(descriptor)
 

@@ -20,7 +20,6 @@ __all__ = [
     "not_json",
     "read_document",
     "read_object",
-    "refuse_full",
     "render",
     "render_compact",
     "render_rows",
@@ -129,14 +128,9 @@ class disk_errors:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Raise ``DiskFull`` for an error that says so."""
-        if error is not None and isinstance(error, OSError):
-            refuse_full(self._path, error)
-
-
-def refuse_full(path: Path, error: OSError) -> None:
-    """Raise ``DiskFull`` for an error that says that a disk is full, broken or read-only."""
-    if error.errno in FULL:
+        if not isinstance(error, OSError) or error.errno not in FULL:
+            return
         cure = "make it writable" if error.errno == errno.EROFS else "free space"
         raise DiskFull(
-            f"cannot write {path}: {error.strerror}", hint=f"{cure}; what was written is kept, and the run can be resumed"
+            f"cannot write {self._path}: {error.strerror}", hint=f"{cure}; what was written is kept, and the run can be resumed"
         ) from error

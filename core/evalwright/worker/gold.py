@@ -45,6 +45,6 @@ class GoldCases:
 
 
 def _record(line: bytes) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(line.decode())
+    record: dict[str, Any] = json.loads(line)
     record["id"] = record.get("id") or digest_json(record)[7:19]
     return record

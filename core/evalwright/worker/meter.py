@@ -122,7 +122,7 @@ class Meter:
                 self.warnings.append(
                     f"the limit {limit} was not checked: the agent did not tell what it used, so only its time limit bounded it"
                 )
-        return result if usage is result.usage else replace(result, usage=usage)
+        return replace(result, usage=usage)
 
     def _feed(self, reader: TranscriptReader, data: bytes) -> None:
         with self._lock:

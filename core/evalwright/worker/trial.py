@@ -255,17 +255,16 @@ class Trial:
                 self.redactor.text(done.spawn_error),
                 transient=done.spawn_errno in SHORTAGES,
             )
-        elif done.timed_out:
-            self.scored_late = bool(self.spec.tables["agent"].get("score_on_timeout"))
-            message = f"the runner was ended after {self.spec.timeout:g} s"
-            if self.scored_late:
-                self.notes.warn("W_RUNNER_TIMEOUT", f"{message}; what it left was scored")
-            else:
-                self.notes.fail("E_RUNNER_TIMEOUT", "timeout", message, fault="agent")
+        elif done.timed_out and not self.spec.tables["agent"].get("score_on_timeout"):
+            self.notes.fail("E_RUNNER_TIMEOUT", "timeout", f"the runner was ended after {self.spec.timeout:g} s", fault="agent")
         elif done.limit:
             self.notes.fail("E_LIMIT", done.limit, f"the runner hit its limit: {done.limit}", fault="agent")
         elif excess := self.meter.excess:
             self.notes.fail("E_LIMIT", excess.kind, excess.message, fault="agent", **asdict(excess))
+        elif done.timed_out:
+            self.scored_late = True
+            why = f"the runner was ended after {self.spec.timeout:g} s; what it left was scored"
+            self.notes.warn("W_RUNNER_TIMEOUT", why)
 
     def _score(self, result: RunnerResult, answer: Output, transcript: str) -> list[dict[str, Any]]:
         spec, plugins, span = self.spec, self.plugins, self.profile.span

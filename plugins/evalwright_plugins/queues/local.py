@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Literal
 
 from evalwright.interfaces import Deadline, Host, Job, Outcome, QueueRun, ThreadedQueue
@@ -35,8 +36,7 @@ class LocalQueue(ThreadedQueue[None]):
     def carry_out(self, job: Job) -> Outcome:
         """Carry a trial out in this thread."""
         worker = threading.current_thread().name
-        own = Job(key=job.key, spec=job.spec, bundle=job.bundle)
-        return attempt(own, worker=worker, beat=lambda: self._beat(job.key))
+        return attempt(replace(job, lock=""), worker=worker, beat=lambda: self._beat(job.key))
 
     def cancel(self, keys: Collection[str]) -> None:
         """Tell the trials to stop; their commands are killed within a fraction of a second."""
