@@ -28,7 +28,7 @@ def figures_reply(project: Project, outcome: ExperimentOutcome) -> Reply:
     comparisons = _compared(project, view)
     differences = [difference_of(comparison) for comparison in comparisons]
     text = summary_text(view, screen=screen(), comparisons=differences, closer=next_commands(view))
-    tables = [run.profile["table"] for run in outcome.runs if "table" in run.profile and not run.existing]
+    tables = [table for run in outcome.runs if not run.existing and (table := run.profile.get("table"))]
     if tables:
         text += "\n".join(["", "Where the time of each run's trials went:", *(f"  {table}" for table in tables), ""])
     if outcome.existing:

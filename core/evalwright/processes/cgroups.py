@@ -66,9 +66,9 @@ class Cgroups:
 
     def directory(self) -> Path:
         """Make a directory for one command."""
-        place = f"{self.root}/{next(self._numbers)}"
+        place = self.root / str(next(self._numbers))
         os.mkdir(place)
-        return Path(place)
+        return place
 
     def close(self) -> None:
         """Kill what is left and remove the directory."""

@@ -31,7 +31,7 @@ class SealedScores:
         content = _start_of(f"{place}/{SCORE}")
         if digest_bytes(content) != digest:
             return None
-        own = content.removeprefix(b'{"case_id": "%b", ' % case_id.encode())
+        own = content.removeprefix(b'{"case_id": "%b", ' % case_id.encode("utf-8", "replace"))
         found = self._read.get(own)
         if found is None:
             found = _object(content)

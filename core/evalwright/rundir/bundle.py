@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evalwright.canonical import digest_bytes, finite, is_object
-from evalwright.rundir.documents import disk_errors, read_object, refuse_full, render_compact
+from evalwright.rundir.documents import disk_errors, read_object, render_compact
 from evalwright.rundir.shared import SharedFile, write_new
 from evalwright.workspace import digest_file
 
@@ -47,14 +47,11 @@ class BundleWriter:
             raise ValueError(f"{name!r} leads out of the bundle")
         path = f"{self.directory}/{name}"
         digest = data.digest if isinstance(data, SharedFile) else digest_bytes(data)
-        try:
+        with disk_errors(self.directory):
             if "/" in name:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
             if not _linked(self._held.setdefault(digest, path), path):
                 _write(path, data)
-        except OSError as error:
-            refuse_full(self.directory, error)
-            raise
         self.digests[name] = digest
 
     def write_text(self, name: str, text: str) -> None:

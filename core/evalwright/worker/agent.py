@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -238,15 +237,11 @@ def journal_of(spec: TrialSpec, place: TrialPlace) -> Callable[[Sequence[int]], 
     """Return what notes the processes of a trial's commands, so that they are found if this process dies."""
     if spec.journal is None:
         return None
-    journal = _journal(spec.journal)
+    path = Path(spec.journal)
+    journal = ProcessJournal(path)
 
     def note(pids: Sequence[int]) -> None:
-        with disk_errors(journal.path):
+        with disk_errors(path):
             journal.note(place.root, pids)
 
     return note
-
-
-@functools.lru_cache(maxsize=8)
-def _journal(path: str) -> ProcessJournal:
-    return ProcessJournal(Path(path))
